@@ -22,8 +22,8 @@ fuzz_target!(|data: &[u8]| {
     if !tail.is_empty() {
         frames.push(Bytes::copy_from_slice(tail));
     }
-    if let Ok(message) = gt_net::codec::decode(&frames) {
-        gt_net::codec::decode(&gt_net::codec::encode(&message)).expect("it was a message");
+    if let Ok(again) = gt_net::codec::recode(&frames) {
+        gt_net::codec::recode(&again).expect("it was a message");
     }
     let _ = gt_journal::segment::read(&frames[0], 0);
     gt_sim::journal::replay(data);

@@ -11,7 +11,7 @@ use std::time::Instant;
 use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::hotpath::Settings;
 use gt_client::{Result, Session, Tensor};
-use gt_ir::message::Message;
+use gt_ir::message::Answer;
 use gt_ir::{ClientCommand, RequestId};
 
 /// A driver that drops all commands.
@@ -29,7 +29,7 @@ impl Driver for Nowhere {
     fn wait_for_room(&self, _: Interrupt) -> Result<()> {
         Ok(())
     }
-    fn wait(&self, _: RequestId, _: Interrupt) -> Result<Message> {
+    fn wait(&self, _: RequestId, _: Interrupt) -> Result<Answer> {
         unreachable!("no request is sent")
     }
     fn abandon(&self, _: RequestId) {}

@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use gt_ir::message::Message;
+use gt_ir::message::Answer;
 use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
 use crate::error::Result;
@@ -76,7 +76,7 @@ pub trait Driver: Send + Sync {
     fn wait_for_room(&self, interrupt: Interrupt) -> Result<()>;
 
     /// Waits for the answer to a request that was submitted.
-    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message>;
+    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Answer>;
 
     /// Drops the answer to a request that no thread waits for, also if it has not arrived yet.
     fn abandon(&self, request: RequestId);

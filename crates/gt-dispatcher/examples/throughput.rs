@@ -5,9 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_dispatcher::{Dispatcher, Limits, PeerId, ToPeer};
 use gt_ir::entitlement::Usage;
-use gt_ir::message::{Hello, Message, Role};
+use gt_ir::message::{
+    ClientHello, ClientToServer, Hello, ServerToWorker, WorkerHello, WorkerToServer,
+};
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{
     Attribute, ClientCommand, DType, Instruction, Meta, Operand, Scalar, Shape, SourceId, TensorId,
@@ -17,10 +19,6 @@ use gt_ir::{
 const BATCH: u64 = 128;
 /// The elements of each tensor: divisible by every worker count below.
 const ELEMENTS: usize = 144;
-
-fn hello(role: Role) -> Message {
-    Message::Hello(Hello { rate: 1 << 34, ..Hello::new(role, role.name()) })
-}
 
 /// A chain of additions, each of which frees the result before the last.
 fn batch(number: u64, signal: u32) -> Vec<ClientCommand> {
@@ -63,18 +61,19 @@ fn main() {
 }
 
 fn round(workers: u64, batches: u64) -> f64 {
-    let client = PeerId(1000);
+    let client = PeerId::client(1000);
     let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
     for worker in 1..=workers {
-        dispatcher.handle(Duration::ZERO, PeerId(worker), Role::Worker, hello(Role::Worker));
+        let hello = WorkerHello { rate: 1 << 34, ..WorkerHello::new("worker") };
+        dispatcher.handle(Duration::ZERO, PeerId::worker(worker), Hello::Worker(hello));
     }
-    dispatcher.handle(Duration::ZERO, client, Role::Client, hello(Role::Client));
+    dispatcher.handle(Duration::ZERO, client, Hello::Client(ClientHello::new("client")));
     let signal = u32::from(workers > 1);
     if signal > 0 {
         let mesh = vec![MeshAxis { axis: Some(0), ..MeshAxis::default() }];
         let shard = Some(Shard { workers: None, mesh });
         let signal = ClientCommand::Signal { number: signal, name: "cut".into(), shard };
-        dispatcher.handle(Duration::ZERO, client, Role::Client, Message::Stream(vec![signal]));
+        dispatcher.handle(Duration::ZERO, client, ClientToServer::Stream(vec![signal]));
     }
     let mut out = Vec::new();
     dispatcher.take_outbox(&mut out);
@@ -83,18 +82,20 @@ fn round(workers: u64, batches: u64) -> f64 {
         // Built outside the timed section, as the client or the decoder would.
         let commands = batch(number, signal);
         let start = Instant::now();
-        dispatcher.handle(Duration::ZERO, client, Role::Client, Message::Stream(commands));
+        dispatcher.handle(Duration::ZERO, client, ClientToServer::Stream(commands));
         out.clear();
         dispatcher.take_outbox(&mut out);
         spent += start.elapsed();
         for (worker, message) in out.drain(..) {
-            let Message::Work { lane, commands } = message else { continue };
+            let ToPeer::Worker(ServerToWorker::Work { lane, commands }) = message else {
+                continue;
+            };
             let is_run = |command: &&WorkerCommand| matches!(command, WorkerCommand::Run(_));
             runs += commands.iter().filter(is_run).count() as u64;
             let weight = commands.iter().map(WorkerCommand::weight).sum();
-            let done = Message::LaneDone { lane, weight, usage: Usage::default() };
+            let done = WorkerToServer::LaneDone { lane, weight, usage: Usage::default() };
             let start = Instant::now();
-            dispatcher.handle(Duration::ZERO, worker, Role::Worker, done);
+            dispatcher.handle(Duration::ZERO, worker, done);
             spent += start.elapsed();
         }
     }

@@ -3,21 +3,22 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Answer, Failure, Reply};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::Written;
 use gt_ir::{LaneId, RequestId, TensorId};
 use rustc_hash::FxHashMap;
 
-use crate::dispatcher::{PeerId, PeerOutbox};
 use crate::lineage::Digest;
+use crate::peer::{PeerId, PeerOutbox};
 
 /// A fetch in flight to a worker, keyed by the request id that the dispatcher assigned.
 pub(crate) struct PendingFetch {
     /// The client, and its own id for the request.
     pub client: PeerId,
     pub original: RequestId,
-    pub worker: PeerId,
+    /// The worker that is asked; `None` if there is none any more.
+    pub worker: Option<PeerId>,
     pub lane: LaneId,
     /// The tensor fetched, and when the request was planned.
     pub tensor: TensorId,
@@ -40,8 +41,9 @@ struct PendingSurvey {
 struct PendingSave {
     client: PeerId,
     original: RequestId,
-    /// The workers that have not answered; one for each slot that writes.
-    open: Vec<PeerId>,
+    /// The workers that have not answered, one for each slot that writes; `None` for those that are
+    /// lost.
+    open: Vec<Option<PeerId>>,
     written: Result<Vec<Written>, Failure>,
 }
 
@@ -77,7 +79,7 @@ impl PendingAnswers {
     /// Removes and returns the fetch that a worker answers; `None` unless it was sent to that
     /// worker.
     pub fn close(&mut self, number: RequestId, worker: PeerId) -> Option<PendingFetch> {
-        self.requests.get(&number).filter(|open| open.worker == worker)?;
+        self.requests.get(&number).filter(|open| open.worker == Some(worker))?;
         self.requests.remove(&number)
     }
 
@@ -119,7 +121,7 @@ impl PendingAnswers {
         open: BTreeSet<PeerId>,
     ) -> Option<RequestId> {
         if open.is_empty() {
-            let answer = Message::Statistics { request: original, workers: Vec::new() };
+            let answer = Answer::new(original, Reply::Statistics(Vec::new()));
             outbox.push(client, answer);
             return None;
         }
@@ -145,7 +147,7 @@ impl PendingAnswers {
             && let Some(mut survey) = self.surveys.remove(&number)
         {
             survey.workers.sort_by(|a, b| a.name.cmp(&b.name));
-            let answer = Message::Statistics { request: survey.original, workers: survey.workers };
+            let answer = Answer::new(survey.original, Reply::Statistics(survey.workers));
             outbox.push(survey.client, answer);
         }
     }
@@ -157,11 +159,11 @@ impl PendingAnswers {
         outbox: &mut PeerOutbox,
         client: PeerId,
         original: RequestId,
-        open: Vec<PeerId>,
+        open: Vec<Option<PeerId>>,
     ) -> RequestId {
         let number = self.number();
         if open.is_empty() {
-            outbox.push(client, Message::Saved { request: original, result: Ok(Vec::new()) });
+            outbox.push(client, Answer { request: original, result: Ok(Reply::Saved(Vec::new())) });
         } else {
             let saving = PendingSave { client, original, open, written: Ok(Vec::new()) };
             self.saves.insert(number, saving);
@@ -179,7 +181,7 @@ impl PendingAnswers {
         result: Result<Vec<Written>, Failure>,
     ) {
         let Some(saving) = self.saves.get_mut(&number) else { return };
-        let Some(at) = saving.open.iter().position(|open| *open == worker) else { return };
+        let Some(at) = saving.open.iter().position(|open| *open == Some(worker)) else { return };
         saving.open.swap_remove(at);
         match (&mut saving.written, result) {
             (Ok(all), Ok(more)) => all.extend(more),
@@ -193,7 +195,7 @@ impl PendingAnswers {
                 all.sort_by_key(|written| (written.index, written.block.starts));
                 all
             });
-            outbox.push(client, Message::Saved { request: original, result });
+            outbox.push(client, Answer { request: original, result: result.map(Reply::Saved) });
         }
     }
 
@@ -202,8 +204,9 @@ impl PendingAnswers {
         let mut open: Vec<RequestId> = self.saves.keys().copied().collect();
         open.sort_unstable();
         for number in open {
-            let of =
-                |saving: &PendingSave| saving.open.iter().filter(|open| **open == worker).count();
+            let of = |saving: &PendingSave| {
+                saving.open.iter().filter(|open| **open == Some(worker)).count()
+            };
             for _ in 0..self.saves.get(&number).map_or(0, of) {
                 self.saved(outbox, number, worker, Err(failure.clone()));
             }
@@ -222,9 +225,10 @@ impl PendingAnswers {
 
     /// Returns whether a client waits for this worker's answer.
     pub fn awaits_worker(&self, client: PeerId, worker: PeerId) -> bool {
-        let is_it = |request: &PendingFetch| request.client == client && request.worker == worker;
+        let is_it =
+            |request: &PendingFetch| request.client == client && request.worker == Some(worker);
         self.requests.values().any(is_it)
-            || self.saves.values().any(|it| it.client == client && it.open.contains(&worker))
+            || self.saves.values().any(|it| it.client == client && it.open.contains(&Some(worker)))
             || self.surveys.values().any(|it| it.client == client && it.open.contains(&worker))
     }
 
@@ -241,7 +245,7 @@ impl PendingAnswers {
         let mut open: Vec<RequestId> = self
             .requests
             .iter()
-            .filter(|(_, request)| request.worker == worker)
+            .filter(|(_, request)| request.worker == Some(worker))
             .map(|(id, _)| *id)
             .collect();
         open.sort_unstable();

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, ServerToWorker};
 use gt_ir::{LaneId, SlotId, TransferId};
 
 /// A member's report: ready, with its group's epoch, or failed.
@@ -44,7 +44,7 @@ impl PendingCollectives {
         transfer: TransferId,
         members: Vec<SlotId>,
         readiness: Readiness,
-    ) -> Vec<(SlotId, Message)> {
+    ) -> Vec<(SlotId, ServerToWorker)> {
         let Some(first) = members.first() else { return Vec::new() };
         let key = (lane.session, transfer, *first);
         let lost = &self.lost;
@@ -81,7 +81,7 @@ impl PendingCollectives {
                 let awaited = open.members.iter().filter(|slot| **slot != lane.slot);
                 let message = |slot: &SlotId| {
                     let lane = LaneId { slot: *slot, ..lane };
-                    (*slot, Message::Awaited { lane })
+                    (*slot, ServerToWorker::CollectiveWaits { lane })
                 };
                 awaited.map(message).collect()
             }
@@ -95,7 +95,7 @@ impl PendingCollectives {
         lane: LaneId,
         next: TransferId,
         failure: &Failure,
-    ) -> Vec<(SlotId, Message)> {
+    ) -> Vec<(SlotId, ServerToWorker)> {
         // Reports of other members may still arrive.
         self.lost.insert(lane, (next, failure.clone()));
         let is_member = |(key, open): &(&CollectiveKey, &PendingCollective)| {
@@ -114,7 +114,7 @@ impl PendingCollectives {
     }
 
     /// Cancels a collective: returns the failure for all members that have reported.
-    fn fail(&mut self, key: CollectiveKey, failure: Failure) -> Vec<(SlotId, Message)> {
+    fn fail(&mut self, key: CollectiveKey, failure: Failure) -> Vec<(SlotId, ServerToWorker)> {
         let Some(open) = self.open.get_mut(&key).filter(|open| open.failure.is_none()) else {
             return Vec::new();
         };
@@ -138,9 +138,9 @@ impl PendingCollectives {
         (session, transfer, _): CollectiveKey,
         slot: SlotId,
         result: Readiness,
-    ) -> (SlotId, Message) {
+    ) -> (SlotId, ServerToWorker) {
         let (lane, sequence) = (LaneId { session, slot }, self.sequence);
-        (slot, Message::Join { lane, transfer, sequence, result })
+        (slot, ServerToWorker::StartCollective { lane, transfer, sequence, result })
     }
 
     /// Returns whether a lane is a member of an open collective, reported or not.
@@ -181,8 +181,10 @@ mod tests {
         let members = vec![SlotId(0), SlotId(2)];
         let messages = collectives.ready(lane(slot), TransferId(transfer), members, readiness);
         let joins = messages.into_iter().filter_map(|(slot, message)| match message {
-            Message::Join { sequence, result, .. } => Some((slot.0, sequence, result)),
-            Message::Awaited { lane } if lane.slot == slot => None,
+            ServerToWorker::StartCollective { sequence, result, .. } => {
+                Some((slot.0, sequence, result))
+            }
+            ServerToWorker::CollectiveWaits { lane } if lane.slot == slot => None,
             other => panic!("{other:?}"),
         });
         joins.collect()
@@ -208,7 +210,7 @@ mod tests {
         let mut collectives = PendingCollectives::default();
         let members = || vec![SlotId(0), SlotId(1), SlotId(2)];
         let messages = collectives.ready(lane(1), TransferId(1), members(), Ok(0));
-        let awaited = |slot| (SlotId(slot), Message::Awaited { lane: lane(slot) });
+        let awaited = |slot| (SlotId(slot), ServerToWorker::CollectiveWaits { lane: lane(slot) });
         assert_eq!(messages, [awaited(0), awaited(2)]);
         assert_eq!(collectives.ready(lane(0), TransferId(1), members(), Ok(0)), []);
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use gt_ir::message::Message;
+use gt_ir::message::ServerToWorker;
 use gt_ir::{LaneId, SlotId, WorkerCommand};
 
-use crate::dispatcher::PeerOutbox;
 use crate::observability::Observability;
+use crate::peer::PeerOutbox;
 use crate::sessions::ClientSession;
 use crate::workers::Workers;
 
@@ -48,7 +48,7 @@ impl Delivery<'_> {
                 observability.dispatched(now, (worker.id, worker.name.as_str()), number, &commands);
             }
             let lane = LaneId { session: epoch, slot };
-            outbox.push(worker.peer, Message::Work { lane, commands });
+            outbox.push(worker.peer, ServerToWorker::Work { lane, commands });
         }
         session.return_credit(outbox, returned);
     }

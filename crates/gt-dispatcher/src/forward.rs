@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::explain::Explanation;
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Answer, Failure, Reply};
 use gt_ir::stored::Save;
 use gt_ir::template::{Step, expand};
 use gt_ir::{
@@ -15,8 +15,8 @@ use gt_ir::{
 };
 
 use crate::answers::{PendingAnswers, PendingFetch};
-use crate::dispatcher::{PeerId, PeerOutbox};
 use crate::observability::Observability;
+use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{
     Catalogue, InvocationObserver, Planner, SignalScope, Streams, TemplateIteration,
 };
@@ -71,14 +71,14 @@ impl Forward<'_> {
             ClientCommand::Fetch { request, .. } => {
                 unread.remove(request);
                 let result = Err(failure.clone());
-                self.outbox.push(*peer, Message::Value { request, result });
+                self.outbox.push(*peer, Answer::value(request, result));
             }
             ClientCommand::Save(save) => {
                 let (request, result) = (save.request, Err(failure.clone()));
-                self.outbox.push(*peer, Message::Saved { request, result });
+                self.outbox.push(*peer, Answer { request, result: result.map(Reply::Saved) });
             }
             ClientCommand::Statistics { request } => {
-                self.outbox.push(*peer, Message::Statistics { request, workers: Vec::new() });
+                self.outbox.push(*peer, Answer::new(request, Reply::Statistics(Vec::new())));
             }
             _ => {}
         }
@@ -136,12 +136,12 @@ impl Forward<'_> {
                     let slots = self.workers.workers_by_slot(&catalogue.slots);
                     Explanation { slots, ..self.planner.end_explaining(catalogue) }
                 };
-                self.outbox.push(client, Message::Explained { request, explanation });
+                self.outbox.push(client, Answer::new(request, Reply::Explained(explanation)));
             }
             ClientCommand::Locate { request, tensor } => {
                 let result = self.planner.locate(catalogue, tensor);
                 let result = result.map_err(|failure| (*failure).clone());
-                self.outbox.push(client, Message::Located { request, result });
+                self.outbox.push(client, Answer { request, result: result.map(Reply::Located) });
             }
             ClientCommand::Define(definition) => {
                 self.session.plans.forget(definition.number);
@@ -180,7 +180,7 @@ impl Forward<'_> {
     fn release(&mut self, token: u128) {
         let lineage = self.session.lineage.as_mut();
         if !lineage.is_some_and(|lineage| lineage.hold(self.now, token)) {
-            self.outbox.push(self.session.peer, Message::Release { token });
+            self.outbox.release(self.session.peer, token);
         }
     }
 
@@ -197,7 +197,7 @@ impl Forward<'_> {
             Err(_) if known.is_some() => return,
             Err(failure) => {
                 let result = Err((*failure).clone());
-                return self.outbox.push(client, Message::Value { request, result });
+                return self.outbox.push(client, Answer::value(request, result));
             }
         }
         let hosts = catalogue.slots.hosts_by_slot();
@@ -208,7 +208,7 @@ impl Forward<'_> {
             let shared = worker
                 .is_some_and(|worker| !worker.machine.is_empty() && worker.machine == *machine);
             let (original, lane) = (request, LaneId { session, slot });
-            let worker = worker.map_or(PeerId::NOBODY, |worker| worker.peer);
+            let worker = worker.map(|worker| worker.peer);
             let mine =
                 answers.open(PendingFetch { client, original, worker, lane, tensor, since, known });
             WorkerCommand::Fetch { request: mine, tensor: name, shared, line }
@@ -224,12 +224,12 @@ impl Forward<'_> {
         let open = |catalogue: &Catalogue, slots: &[SlotId]| {
             let host = |slot: &SlotId| catalogue.slots.host(*slot);
             let peer = |slot| host(slot).and_then(|worker| workers.by_id(worker)).map(|w| w.peer);
-            let writers = slots.iter().map(|slot| peer(slot).unwrap_or(PeerId::NOBODY)).collect();
+            let writers = slots.iter().map(peer).collect();
             answers.open_save(outbox, client, save.request, writers)
         };
         if let Err(failure) = self.planner.save(catalogue, self.streams, save, open) {
             let (request, result) = (save.request, Err((*failure).clone()));
-            self.outbox.push(client, Message::Saved { request, result });
+            self.outbox.push(client, Answer { request, result: result.map(Reply::Saved) });
         }
     }
 

@@ -3,7 +3,8 @@
 //! Its inputs are messages and the time; its outputs are messages. Drivers (`gt`, and `gt-sim` for
 //! tests) own the links; the types of all messages are in `gt-ir`, which clients and workers share.
 //!
-//! - [`dispatcher`]: the state machine; routes messages to the parts below.
+//! - [`dispatcher`]: the state machine; routes messages to the parts below. [`peer`]: the other ends
+//!   of links, and what arrives from them and is sent to them.
 //! - [`sessions`]: per-client state; [`queue`]: batches not planned yet; [`flow`]: credit for what
 //!   is in flight; [`unread`]: values that a client has not read; [`templates`]: repeated
 //!   sequences; [`waiting`]: sessions without a worker.
@@ -30,6 +31,7 @@ mod journal;
 mod lineage;
 mod observability;
 mod pages;
+mod peer;
 pub mod pipeline;
 pub mod planner;
 mod queue;
@@ -41,7 +43,8 @@ mod unread;
 mod waiting;
 mod workers;
 
-pub use dispatcher::{Dispatcher, Limits, PeerId, REJOIN_WITHIN};
+pub use dispatcher::{Dispatcher, Limits, REJOIN_WITHIN};
 pub use journal::{History, JournalRecord, SessionHistory};
 pub use lineage::LineageLimits;
 pub use observability::{Clock, log};
+pub use peer::{FromPeer, PeerId, ToPeer};

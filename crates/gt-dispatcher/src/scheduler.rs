@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use gt_ir::entitlement::{Entitlement, PolicyKind};
 use rustc_hash::FxHashMap;
 
-use crate::dispatcher::PeerId;
+use crate::peer::PeerId;
 use crate::sessions::{ClientSession, Sessions};
 
 /// How many instructions a team or user that had no work may catch up on.
@@ -128,10 +128,10 @@ mod tests {
         let mut scheduler = Scheduler::default();
         let mut counts = vec![0; all.len()];
         for _ in 0..1200 {
-            let ready = all.iter().enumerate().map(|(at, of)| (PeerId(at as u64), of));
+            let ready = all.iter().enumerate().map(|(at, of)| (PeerId::client(at as u64), of));
             let peer = scheduler.choose(ready, policy_kind).unwrap();
-            scheduler.charge(peer, &all[peer.0 as usize], 10);
-            counts[peer.0 as usize] += 1;
+            scheduler.charge(peer, &all[peer.number as usize], 10);
+            counts[peer.number as usize] += 1;
         }
         counts
     }
@@ -166,14 +166,14 @@ mod tests {
     fn idle_users_do_not_save_up_turns() {
         let (ada, eve) = (entitlement("", "ada", 1), entitlement("", "eve", 1));
         let mut scheduler = Scheduler::default();
-        (0..1_000).for_each(|_| scheduler.charge(PeerId(1), &ada, 1_000));
+        (0..1_000).for_each(|_| scheduler.charge(PeerId::client(1), &ada, 1_000));
         let mut alone = 0;
         loop {
-            let ready = [(PeerId(1), &ada), (PeerId(2), &eve)].into_iter();
-            if scheduler.choose(ready, PolicyKind::Fair) == Some(PeerId(1)) {
+            let ready = [(PeerId::client(1), &ada), (PeerId::client(2), &eve)].into_iter();
+            if scheduler.choose(ready, PolicyKind::Fair) == Some(PeerId::client(1)) {
                 break;
             }
-            scheduler.charge(PeerId(2), &eve, 1_000);
+            scheduler.charge(PeerId::client(2), &eve, 1_000);
             alone += 1;
         }
         assert!((3..=6).contains(&alone), "{alone}");

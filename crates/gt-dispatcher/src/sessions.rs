@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::entitlement::{Entitlement, Usage};
-use gt_ir::message::{Hello, Message};
+use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker};
 use gt_ir::{ClientCommand, SlotId, codec};
 
-use crate::dispatcher::{AwaitedPeers, DeadlineWarning, PeerId, PeerOutbox, SlotShortage};
+use crate::dispatcher::{AwaitedPeers, DeadlineWarning, SlotShortage};
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
+use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{Catalogue, PlanCache, Slots};
 use crate::queue::{SlotCount, UnplannedBatch};
 use crate::templates::ClientTemplates;
@@ -27,7 +28,7 @@ pub(crate) struct ClientSession {
     /// Its name in the log: the user's, or else the client's.
     pub label: String,
     /// The hello with which it began.
-    pub hello: Box<Hello>,
+    pub hello: Box<ClientHello>,
     /// How many of the client's messages were received, up to and including the last batch.
     pub received: u64,
     /// When it began.
@@ -75,7 +76,7 @@ impl ClientSession {
         if weight > 0 {
             debug_assert!(weight <= self.open, "gives back {weight} of {}", self.open);
             self.open = self.open.saturating_sub(weight);
-            outbox.push(self.peer, Message::Done(weight));
+            outbox.push(self.peer, ServerToClient::Credit(weight));
         }
     }
 
@@ -121,9 +122,9 @@ impl ClientSession {
         }
         let (requests, shared) = (log::requests(batch), log::shared_bytes(batch));
         let frames = frames.unwrap_or_else(|| {
-            let message = Message::Stream(std::mem::take(batch));
+            let message = ClientToServer::Stream(std::mem::take(batch));
             let frames = codec::encode(&message);
-            if let Message::Stream(commands) = message {
+            if let ClientToServer::Stream(commands) = message {
                 *batch = commands;
             }
             frames
@@ -209,9 +210,10 @@ impl ClientSession {
     }
 
     /// Returns the message that admits it on a worker; `None` if its entitlement is the default.
-    pub fn admission(&self) -> Option<Message> {
+    pub fn admission(&self) -> Option<ServerToWorker> {
         let (session, entitlement) = (self.epoch, self.entitlement.clone());
-        (entitlement != Entitlement::default()).then_some(Message::Admit { session, entitlement })
+        (entitlement != Entitlement::default())
+            .then_some(ServerToWorker::Admit { session, entitlement })
     }
 
     /// Returns whether what is planned is recorded, or will be by a queued command.
@@ -244,7 +246,7 @@ impl Sessions {
         now: Duration,
         peer: PeerId,
         [number, epoch]: [u32; 2],
-        hello: Hello,
+        hello: ClientHello,
         entitlement: Entitlement,
     ) -> &mut ClientSession {
         let name = if entitlement.user.is_empty() { &hello.name } else { &entitlement.user };

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Answer, Failure};
 use gt_ir::ops::commit::is_commit;
 use gt_ir::{ClientCommand, SourceId};
 use rustc_hash::FxHashSet;
 
-use crate::dispatcher::PeerOutbox;
+use crate::peer::PeerOutbox;
 use crate::sessions::ClientSession;
 
 /// Answers queued fetches of lost tensors, and fails the instructions that read them. Returns the
@@ -44,7 +44,7 @@ pub(crate) fn fail_lost(
                     let lost = catalogue.failure(*tensor);
                     if let Some(failure) = &lost {
                         let result = Err((**failure).clone());
-                        outbox.push(peer, Message::Value { request: *request, result });
+                        outbox.push(peer, Answer { request: *request, result });
                     }
                     lost
                 }
@@ -79,7 +79,7 @@ pub(crate) fn fail_all(
             let Some(request) = command.request() else { return true };
             asked.insert(request);
             let result = Err(failure.clone());
-            outbox.push(session.peer, Message::Value { request, result });
+            outbox.push(session.peer, Answer { request, result });
             given_up += command.weight();
             false
         });
@@ -93,7 +93,7 @@ pub(crate) fn fail_all(
         for request in lineage.log.unanswered() {
             if asked.insert(request) {
                 let result = Err(failure.clone());
-                outbox.push(session.peer, Message::Value { request, result });
+                outbox.push(session.peer, Answer { request, result });
             }
         }
     }

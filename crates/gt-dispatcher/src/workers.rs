@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use gt_ir::message::{Hello, Resume};
+use gt_ir::message::{WorkerHello, is_same_token};
 use gt_ir::{Fabric, WorkerId};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::dispatcher::PeerId;
 use crate::journal::{JournalRecord, StoredWorker};
+use crate::peer::PeerId;
 use crate::planner::{Fabrics, Host, Slots};
 
 /// A worker that has completed the handshake.
@@ -77,8 +77,9 @@ impl RegisteredWorker {
 
 /// Returns the one whose token a peer proves to know. All are compared, so that the time does not
 /// depend on which one it is.
-fn of_token<K>(resume: &Resume, all: impl Iterator<Item = (K, u128)>) -> Option<K> {
-    let is_it = |token: u128| token != 0 && resume.is_by(token);
+fn of_token<K>(given: Option<u128>, all: impl Iterator<Item = (K, u128)>) -> Option<K> {
+    let given = given?;
+    let is_it = |token: u128| token != 0 && is_same_token(given, token);
     all.fold(None, |found, (of, token)| if is_it(token) { Some(of) } else { found })
 }
 
@@ -98,8 +99,8 @@ pub(crate) struct Workers {
 impl Workers {
     /// Adds a worker, under another name if its own is taken. Its number is its name, if that is a
     /// free number, or else the first free one.
-    pub fn add(&mut self, peer: PeerId, hello: Hello) -> &RegisteredWorker {
-        let Hello {
+    pub fn add(&mut self, peer: PeerId, hello: WorkerHello) -> &RegisteredWorker {
+        let WorkerHello {
             mut name,
             machine,
             endpoint,
@@ -108,11 +109,10 @@ impl Workers {
             is_exact,
             arithmetic: reported,
             is_durable,
-            resume,
+            token: given,
             ..
         } = hello;
-        let token = resume.as_ref().map_or(0, |resume| resume.token);
-        let known = resume.as_ref().and_then(|resume| self.expected_id(resume));
+        let (token, known) = (given.unwrap_or(0), self.expected_id(given));
         let back = known.and_then(|id| Some((id, self.expected.remove(&id)?)));
         let taken = |name: &str| self.workers.iter().any(|worker| worker.name == name);
         if taken(&name) {
@@ -165,20 +165,20 @@ impl Workers {
         self.arithmetics.get(&number).map_or("another arithmetic", String::as_str)
     }
 
-    fn expected_id(&self, resume: &Resume) -> Option<WorkerId> {
-        of_token(resume, self.expected.iter().map(|(id, worker)| (*id, worker.token)))
+    fn expected_id(&self, given: Option<u128>) -> Option<WorkerId> {
+        of_token(given, self.expected.iter().map(|(id, worker)| (*id, worker.token)))
     }
 
     /// Returns whether the worker of a hello was connected before, and is expected to reconnect.
-    pub fn expects(&self, hello: &Hello) -> bool {
-        hello.resume.as_ref().is_some_and(|resume| self.expected_id(resume).is_some())
+    pub fn expects(&self, hello: &WorkerHello) -> bool {
+        self.expected_id(hello.token).is_some()
     }
 
     /// Returns the connection that the worker of a hello had before, if its loss has not been
     /// noticed yet.
-    pub fn earlier(&self, hello: &Hello) -> Option<PeerId> {
+    pub fn earlier(&self, hello: &WorkerHello) -> Option<PeerId> {
         let all = self.workers.iter().map(|worker| (worker.peer, worker.token));
-        of_token(hello.resume.as_ref()?, all)
+        of_token(hello.token, all)
     }
 
     /// Expects a lost worker to reconnect with its snapshots.

@@ -2,20 +2,24 @@
 
 use std::time::Duration;
 
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::event::{Event, EventKind, Track};
-use gt_ir::message::{Hello, Message, Named, Role};
+use gt_ir::message::{
+    ClientHello, ClientToServer, Goodbye, Hello, Named, Reply, Role, ServerToWatcher, WatcherHello,
+    WatcherToServer, WorkerHello, WorkerToServer,
+};
 use gt_ir::status::{Report, Status};
 use gt_ir::{ClientCommand, RequestId};
 
-const CLIENT: PeerId = PeerId(1);
-const WATCHER: PeerId = PeerId(2);
-const SLOW: PeerId = PeerId(3);
+const CLIENT: PeerId = PeerId::client(1);
+const WORKER: PeerId = PeerId::worker(1);
+const WATCHER: PeerId = PeerId::watcher(2);
+const SLOW: PeerId = PeerId::watcher(3);
 
 /// A dispatcher, and the messages it has sent.
 struct World {
     dispatcher: Dispatcher,
-    out: Vec<(PeerId, Message)>,
+    out: Vec<(PeerId, ToPeer)>,
 }
 
 impl World {
@@ -24,59 +28,75 @@ impl World {
         World { dispatcher, out: Vec::new() }
     }
 
-    fn send(&mut self, peer: PeerId, role: Role, message: Message) -> Vec<(PeerId, Message)> {
-        self.dispatcher.handle(Duration::from_secs(1), peer, role, message);
+    fn send(&mut self, peer: PeerId, message: impl Into<FromPeer>) -> Vec<(PeerId, ToPeer)> {
+        self.dispatcher.handle(Duration::from_secs(1), peer, message);
         self.dispatcher.take_outbox(&mut self.out);
         std::mem::take(&mut self.out)
     }
 
-    fn connect(&mut self, peer: PeerId, role: Role, name: &str) -> Vec<(PeerId, Message)> {
-        let hello = Hello { rate: 1, ..Hello::new(role, name) };
-        self.send(peer, role, Message::Hello(hello))
+    fn connect(&mut self, peer: PeerId, name: &str) -> Vec<(PeerId, ToPeer)> {
+        let hello = match peer.role {
+            Role::Client => Hello::Client(ClientHello::new(name)),
+            Role::Worker => Hello::Worker(WorkerHello { rate: 1, ..WorkerHello::new(name) }),
+            Role::Watcher => Hello::Watcher(WatcherHello::new(name)),
+        };
+        self.send(peer, hello)
     }
 
     /// Polls as a watcher: returns names, events and the number dropped.
     fn watch(&mut self, peer: PeerId) -> (Vec<(Named, String)>, Vec<Event>, u64) {
         let mut names = Vec::new();
-        for (to, message) in self.send(peer, Role::Watcher, Message::Watch { limit: u32::MAX }) {
+        for (to, message) in self.send(peer, WatcherToServer::Poll { limit: u32::MAX }) {
             assert_eq!(to, peer);
             match message {
-                Message::Names(more) => names.extend(more),
-                Message::Events { events, dropped } => return (names, events, dropped),
+                ToPeer::Watcher(ServerToWatcher::Names(more)) => names.extend(more),
+                ToPeer::Watcher(ServerToWatcher::Events { events, dropped }) => {
+                    return (names, events, dropped);
+                }
                 other => panic!("a watcher got {other:?}"),
             }
         }
         panic!("a watcher got no answer")
     }
 
-    fn status(&mut self, peer: PeerId, role: Role) -> Status {
-        let question = Message::Stream(vec![ClientCommand::Status { request: RequestId(9) }]);
-        let messages = self.send(peer, role, question);
+    fn status(&mut self, peer: PeerId) -> Status {
+        let request = RequestId(9);
+        let messages = match peer.role {
+            Role::Watcher => self.send(peer, WatcherToServer::Status { request }),
+            _ => {
+                let commands = vec![ClientCommand::Status { request }];
+                self.send(peer, ClientToServer::Stream(commands))
+            }
+        };
         let status = messages.into_iter().find_map(|(to, message)| match message {
-            Message::Status { status, .. } if to == peer => Some(*status),
-            _ => None,
+            _ if to != peer => None,
+            ToPeer::Watcher(ServerToWatcher::Status { status, .. }) => Some(*status),
+            message => match &message.answer()?.result {
+                Ok(Reply::Status(status)) => Some((**status).clone()),
+                _ => None,
+            },
         });
         status.expect("the status is answered at once")
     }
 }
 
-fn issue(count: usize) -> Message {
+fn issue(count: usize) -> ClientToServer {
     let times = (Duration::ZERO, Duration::ZERO);
     let event = Event::of_batch(EventKind::Issue, Track::Client, 0, 1, times);
-    Message::Events { events: vec![event; count], dropped: 0 }
+    ClientToServer::Events { events: vec![event; count], dropped: 0 }
 }
 
 #[test]
 fn events_beyond_a_full_queue_are_dropped_and_counted() {
     let mut world = World::new();
-    world.connect(CLIENT, Role::Client, "anna");
-    world.connect(WATCHER, Role::Watcher, "w");
-    world.connect(SLOW, Role::Watcher, "s");
+    world.connect(CLIENT, "anna");
+    world.connect(WATCHER, "w");
+    world.connect(SLOW, "s");
     world.watch(WATCHER);
     world.watch(SLOW);
     let (mut taken, mut sent) = (0, 0);
     for _ in 0..100 {
-        world.send(CLIENT, Role::Client, issue(1000));
+        world.send(CLIENT, issue(1000));
         sent += 1000;
         let (_, events, dropped) = world.watch(WATCHER);
         assert_eq!(dropped, 0);
@@ -86,7 +106,7 @@ fn events_beyond_a_full_queue_are_dropped_and_counted() {
     let (_, events, dropped) = world.watch(SLOW);
     assert_eq!(events.len() as u64 + dropped, sent as u64);
     assert!(dropped > 0 && events.len() == 1 << 16);
-    assert_eq!(world.status(WATCHER, Role::Watcher).dropped, dropped);
+    assert_eq!(world.status(WATCHER).dropped, dropped);
     // Each drop is reported once.
     assert_eq!(world.watch(SLOW).2, 0);
 }
@@ -94,59 +114,48 @@ fn events_beyond_a_full_queue_are_dropped_and_counted() {
 #[test]
 fn status_requests_alone_queue_no_events() {
     let mut world = World::new();
-    world.connect(CLIENT, Role::Client, "anna");
-    world.connect(WATCHER, Role::Watcher, "w");
-    world.status(WATCHER, Role::Watcher);
-    (0..100).for_each(|_| drop(world.send(CLIENT, Role::Client, issue(1000))));
-    assert_eq!(world.status(WATCHER, Role::Watcher).dropped, 0);
+    world.connect(CLIENT, "anna");
+    world.connect(WATCHER, "w");
+    world.status(WATCHER);
+    (0..100).for_each(|_| drop(world.send(CLIENT, issue(1000))));
+    assert_eq!(world.status(WATCHER).dropped, 0);
     assert_eq!(world.watch(WATCHER).1.len(), 0);
 }
 
 #[test]
 fn the_status_is_answered_without_any_worker() {
     let mut world = World::new();
-    world.connect(CLIENT, Role::Client, "anna");
-    let status = world.status(CLIENT, Role::Client);
+    world.connect(CLIENT, "anna");
+    let status = world.status(CLIENT);
     assert_eq!(status.asker, Some(status.sessions[0].number));
     assert_eq!((status.sessions[0].open, status.workers.len()), (0, 0));
-    world.connect(WATCHER, Role::Watcher, "w");
-    assert_eq!(world.status(WATCHER, Role::Watcher).asker, None);
+    world.connect(WATCHER, "w");
+    assert_eq!(world.status(WATCHER).asker, None);
 }
 
 #[test]
 fn client_names_are_reduced_to_one_word() {
     let mut world = World::new();
-    world.connect(CLIENT, Role::Client, "anna | \u{1b}[31m\nERROR");
-    world.connect(WATCHER, Role::Watcher, "w");
+    world.connect(CLIENT, "anna | \u{1b}[31m\nERROR");
+    world.connect(WATCHER, "w");
     world.watch(WATCHER);
-    world.send(CLIENT, Role::Client, issue(1));
+    world.send(CLIENT, issue(1));
     let (names, events, _) = world.watch(WATCHER);
     assert_eq!(events.len(), 1);
     assert_eq!(names[0].1, "anna____[31m_ERROR#1");
 }
 
 #[test]
-fn a_watcher_may_only_ask_for_the_status() {
-    let mut world = World::new();
-    world.connect(CLIENT, Role::Client, "anna");
-    world.connect(WATCHER, Role::Watcher, "w");
-    let command = Message::Stream(vec![ClientCommand::Statistics { request: RequestId(1) }]);
-    let messages = world.send(WATCHER, Role::Watcher, command);
-    assert!(messages.iter().any(|(to, message)| *to == WATCHER
-        && matches!(message, Message::Goodbye { reason } if reason.contains("only ask"))));
-    assert_eq!(world.status(CLIENT, Role::Client).sessions.len(), 1);
-}
-
-#[test]
 fn a_report_after_the_last_watcher_left_is_dropped() {
     let mut world = World::new();
-    world.connect(CLIENT, Role::Worker, "w0");
-    let report = |operations| Message::Report(Box::new(Report { operations, ..Report::default() }));
-    world.connect(WATCHER, Role::Watcher, "w");
-    world.send(CLIENT, Role::Worker, report(5));
-    assert_eq!(world.status(WATCHER, Role::Watcher).workers[0].report.operations, 5);
-    world.send(WATCHER, Role::Watcher, Message::Goodbye { reason: "done".into() });
-    world.send(CLIENT, Role::Worker, report(6));
-    world.connect(WATCHER, Role::Watcher, "w");
-    assert_eq!(world.status(WATCHER, Role::Watcher).workers[0].report.operations, 0);
+    world.connect(WORKER, "w0");
+    let report =
+        |operations| WorkerToServer::Report(Box::new(Report { operations, ..Report::default() }));
+    world.connect(WATCHER, "w");
+    world.send(WORKER, report(5));
+    assert_eq!(world.status(WATCHER).workers[0].report.operations, 5);
+    world.send(WATCHER, Goodbye { reason: "done".into() });
+    world.send(WORKER, report(6));
+    world.connect(WATCHER, "w");
+    assert_eq!(world.status(WATCHER).workers[0].report.operations, 0);
 }

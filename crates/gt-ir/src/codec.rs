@@ -1,27 +1,31 @@
 //! The encoding of messages as frames.
 //!
-//! The first frame has a magic number, the layout version and the message's record
+//! The first frame has a magic number, the layout version, the message's [`Kind`] and its record
 //! ([`crate::wire`]). Large tensor data follows in separate frames. Decoding checks everything: any
 //! bytes decode to a message or an error.
 
-use crate::message::Message;
-use crate::wire::{Frames, Record, Sink, Source};
+use crate::message::{
+    Acknowledge, ClientToServer, Frame, Goodbye, Hello, Kind, Message, ServerToClient,
+    ServerToWatcher, ServerToWorker, WatcherToServer, Welcome, WorkerToServer, WorkerToWorker,
+};
+use crate::wire::{Frames, Sink, Source};
 use bytes::Bytes;
 
 pub use crate::wire::DecodeError;
 
 const MAGIC: [u8; 2] = *b"GT";
 /// The version of this layout.
-const LAYOUT: u8 = 2;
+const LAYOUT: u8 = 3;
 
 /// The most frames of a message.
 pub const MAX_FRAMES: usize = 4096;
 
 /// Encodes a message as frames.
-pub fn encode(message: &Message) -> Vec<Bytes> {
+pub fn encode<M: Message>(message: &M) -> Vec<Bytes> {
     let mut frames = Frames::default();
     frames.bytes(&MAGIC);
     frames.byte(LAYOUT);
+    frames.byte(M::KIND as u8);
     message.write(&mut frames);
     let mut all = vec![Bytes::from(frames.head)];
     all.append(&mut frames.data);
@@ -31,8 +35,58 @@ pub fn encode(message: &Message) -> Vec<Bytes> {
 /// Decodes a message from its frames.
 ///
 /// # Errors
-/// The frames are not what [`encode`] produces.
-pub fn decode(frames: &[Bytes]) -> Result<Message, DecodeError> {
+/// The frames are not what [`encode`] produces, or of another kind.
+pub fn decode<M: Message>(frames: &[Bytes]) -> Result<M, DecodeError> {
+    let (kind, source) = open(frames)?;
+    read(kind, source)
+}
+
+/// Decodes what arrives on a link after its handshake: a message, or the end of the link.
+///
+/// # Errors
+/// As for [`decode`].
+pub fn decode_frame<M: Message>(frames: &[Bytes]) -> Result<Frame<M>, DecodeError> {
+    let (kind, source) = open(frames)?;
+    match kind {
+        Kind::Goodbye => read(kind, source).map(Frame::Goodbye),
+        kind => read(kind, source).map(Frame::Message),
+    }
+}
+
+/// Returns the acknowledgement that the frames are, if they are one.
+///
+/// # Errors
+/// As for [`decode`].
+pub fn decode_acknowledgement(frames: &[Bytes]) -> Result<Option<Acknowledge>, DecodeError> {
+    match open(frames)? {
+        (kind @ Kind::Acknowledge, source) => read(kind, source).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Decodes a message of any kind and encodes it again, for tests of the encoding.
+///
+/// # Errors
+/// As for [`decode`].
+pub fn recode(frames: &[Bytes]) -> Result<Vec<Bytes>, DecodeError> {
+    let (kind, source) = open(frames)?;
+    Ok(match kind {
+        Kind::Hello => encode(&read::<Hello>(kind, source)?),
+        Kind::Welcome => encode(&read::<Welcome>(kind, source)?),
+        Kind::Acknowledge => encode(&read::<Acknowledge>(kind, source)?),
+        Kind::Goodbye => encode(&read::<Goodbye>(kind, source)?),
+        Kind::ClientToServer => encode(&read::<ClientToServer>(kind, source)?),
+        Kind::ServerToClient => encode(&read::<ServerToClient>(kind, source)?),
+        Kind::WorkerToServer => encode(&read::<WorkerToServer>(kind, source)?),
+        Kind::ServerToWorker => encode(&read::<ServerToWorker>(kind, source)?),
+        Kind::WorkerToWorker => encode(&read::<WorkerToWorker>(kind, source)?),
+        Kind::WatcherToServer => encode(&read::<WatcherToServer>(kind, source)?),
+        Kind::ServerToWatcher => encode(&read::<ServerToWatcher>(kind, source)?),
+    })
+}
+
+/// Returns the kind of a message, and the source of its record.
+fn open(frames: &[Bytes]) -> Result<(Kind, Source<'_>), DecodeError> {
     let (head, data) = frames.split_first().ok_or(DecodeError::BadMagic)?;
     let mut source = Source::new(head, data);
     if source.array()? != MAGIC {
@@ -42,7 +96,16 @@ pub fn decode(frames: &[Bytes]) -> Result<Message, DecodeError> {
     if layout != LAYOUT {
         return Err(DecodeError::BadLayout(layout));
     }
-    let message = Message::read(&mut source)?;
+    let number = source.byte()?;
+    let unknown = || DecodeError::BadCode { what: "a message", code: u64::from(number) };
+    Ok((Kind::of(number).ok_or_else(unknown)?, source))
+}
+
+fn read<M: Message>(kind: Kind, mut source: Source) -> Result<M, DecodeError> {
+    if kind != M::KIND {
+        return Err(DecodeError::WrongKind { wanted: M::KIND, got: kind });
+    }
+    let message = M::read(&mut source)?;
     source.finish()?;
     Ok(message)
 }

@@ -26,7 +26,7 @@ pub enum ClientCommand {
     Free(TensorId),
     /// Reply with a tensor's value; `line` is the user's line, for errors.
     Fetch { request: RequestId, tensor: TensorId, line: SourceId },
-    /// Write tensors into files; answered by [`crate::message::Message::Saved`].
+    /// Write tensors into files; answered by [`crate::message::Reply::Saved`].
     Save(Box<Save>),
     /// Withdraw a request. Overtakes queued commands.
     Cancel { request: RequestId },
@@ -105,7 +105,7 @@ pub enum WorkerCommand {
     /// Reply with a tensor's value, in shared memory if `shared`; `line` is the user's line, for
     /// errors.
     Fetch { request: RequestId, tensor: TensorId, shared: bool, line: SourceId },
-    /// Write blocks into a file; answered by [`crate::message::Message::Saved`].
+    /// Write blocks into a file; answered by [`crate::message::Reply::Saved`].
     Save(Box<SavePart>),
     /// Reply with statistics.
     Statistics { request: RequestId },

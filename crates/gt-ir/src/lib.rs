@@ -18,8 +18,8 @@
 //!   [`signal`]: placements from configurations.
 //!
 //! Protocol:
-//! - [`message`]: the messages between clients, the dispatcher, workers and watchers;
-//!   [`handshake`]: the first ones; [`failure`]: why an operation failed.
+//! - [`message`]: the messages between clients, the server, workers and watchers, by direction;
+//!   [`failure`]: why an operation failed.
 //! - [`entitlement`]: shares of time and memory quotas; [`snapshot`]: values stored for recovery;
 //!   [`names`]: sets of tensor ids; [`stored`]: values in files that workers read and write.
 //! - [`event`]: timestamped events; [`status`], [`statistics`]: the state of the system and of a
@@ -43,7 +43,6 @@ pub mod exchange;
 pub mod explain;
 pub mod fabric;
 pub mod failure;
-pub mod handshake;
 pub mod instruction;
 pub mod layout;
 pub mod liveness;

@@ -90,6 +90,10 @@ pub enum NetError {
     #[error("the connection to {address} was lost: {reason}")]
     TurnedAway { address: String, reason: String },
 
+    /// The server has said goodbye to a client.
+    #[error("the server at {address} ended the session: {reason}")]
+    Ended { address: String, reason: String },
+
     /// A worker lacks a resource that it needs to start.
     #[error("{reason}")]
     Start { reason: String },

@@ -1,7 +1,6 @@
 //! A world's counters: traffic, credit, and leftover state.
 
 use gt_dispatcher::PeerId;
-use gt_ir::message::Message;
 use gt_ir::wire::Record;
 
 use crate::world::World;
@@ -15,19 +14,10 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn count(&mut self, message: &Message) {
-        let (commands, bytes) = match message {
-            Message::Stream(commands) => {
-                (commands.len(), commands.iter().map(Record::length).sum::<usize>())
-            }
-            Message::Work { commands, .. } => {
-                (commands.len(), commands.iter().map(Record::length).sum::<usize>())
-            }
-            _ => return,
-        };
+    pub(crate) fn count<C: Record>(&mut self, commands: &[C]) {
         self.messages += 1;
-        self.commands += commands as u64;
-        self.bytes += bytes as u64;
+        self.commands += commands.len() as u64;
+        self.bytes += commands.iter().map(Record::length).sum::<usize>() as u64;
     }
 }
 
@@ -43,7 +33,7 @@ impl World {
     pub fn leftovers(&self) -> String {
         let mut left: Vec<String> = self.dispatcher.leftovers().into_iter().collect();
         for (peer, worker) in &self.workers {
-            left.extend(worker.leftovers().map(|of| format!("worker {}: {of}", peer.0)));
+            left.extend(worker.leftovers().map(|of| format!("worker {}: {of}", peer.number)));
         }
         left.join("; ")
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
-use gt_dispatcher::PeerId;
-use gt_ir::message::Message;
+use gt_dispatcher::{PeerId, ToPeer};
+use gt_ir::message::{Answer, ClientToServer, Goodbye, ServerToClient, Welcome};
 use gt_ir::{ClientCommand, RequestId};
 use rustc_hash::FxHashMap;
 
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 struct SimDriver {
     world: Arc<Mutex<World>>,
     client: PeerId,
-    answers: Mutex<FxHashMap<RequestId, Message>>,
+    answers: Mutex<FxHashMap<RequestId, Answer>>,
     in_flight: AtomicU64,
     /// Why the session has ended, if it has.
     ended: Mutex<Option<String>>,
@@ -57,20 +57,19 @@ impl SimDriver {
     fn take_in(&self, world: &mut World) -> Result<()> {
         for message in world.receive(self.client) {
             match message {
-                Message::Done(weight) => {
+                ToPeer::Client(ServerToClient::Credit(weight)) => {
                     let before = self.in_flight.load(Ordering::Relaxed);
                     self.in_flight.store(before.saturating_sub(weight), Ordering::Relaxed);
                 }
                 // The dispatcher has restarted.
-                Message::Welcome(welcome) if welcome.is_renewed => {
+                ToPeer::Welcome(Welcome::Client(welcome)) if welcome.is_renewed => {
                     self.in_flight.store(welcome.window, Ordering::Relaxed);
                 }
-                Message::Goodbye { reason } => *lock(&self.ended) = Some(reason),
-                message => {
-                    if let Some(request) = message.answers() {
-                        lock(&self.answers).insert(request, message);
-                    }
+                ToPeer::Goodbye(goodbye) => *lock(&self.ended) = Some(goodbye.reason),
+                ToPeer::Client(ServerToClient::Answer(answer)) => {
+                    lock(&self.answers).insert(answer.request, answer);
                 }
+                _ => {}
             }
         }
         lock(&self.ended).clone().map_or(Ok(()), |reason| Err(ClientError::Connection(reason)))
@@ -108,7 +107,7 @@ impl Driver for SimDriver {
     fn submit(&self, batch: &mut Vec<ClientCommand>, _work: u64) {
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         self.in_flight.fetch_add(weight, Ordering::Relaxed);
-        let message = Message::Stream(std::mem::take(batch));
+        let message = ClientToServer::Stream(std::mem::take(batch));
         lock(&self.world).send_from_client(self.client, message);
     }
 
@@ -118,12 +117,12 @@ impl Driver for SimDriver {
 
     fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
         if self.is_full() {
-            lock(&self.world).send_from_client(self.client, Message::Waiting);
+            lock(&self.world).send_from_client(self.client, ClientToServer::AwaitCredit);
         }
         self.run_until(interrupt, || (!self.is_full()).then_some(()))
     }
 
-    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
+    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Answer> {
         self.run_until(interrupt, || lock(&self.answers).remove(&request))
     }
 
@@ -132,7 +131,7 @@ impl Driver for SimDriver {
     }
 
     fn close(&self) {
-        let goodbye = Message::Goodbye { reason: "the client is done".into() };
+        let goodbye = Goodbye { reason: "the client is done".into() };
         lock(&self.world).send_from_client(self.client, goodbye);
     }
 

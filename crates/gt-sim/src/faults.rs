@@ -10,9 +10,9 @@
 use std::time::Duration;
 
 use gt_dispatcher::PeerId;
-use gt_ir::message::Message;
+use gt_ir::message::Goodbye;
 
-use crate::links::{DISPATCHER, Flight, Load};
+use crate::links::{End, Flight, Load};
 use crate::world::World;
 
 /// The time after which a silent link is considered lost, as in `gt_net`.
@@ -103,15 +103,16 @@ impl World {
                 let Some(peer) = worker(index) else { return };
                 self.crash(peer, notice);
                 if let Some(after) = restart {
-                    let load = Load::Start(format!("w{index}"));
-                    self.links.put(self.now + after, Flight { from: peer, to: DISPATCHER, load });
+                    let load = Load::Start(peer, format!("w{index}"));
+                    let (from, to) = (peer.into(), End::Server);
+                    self.links.put(self.now + after, Flight { from, to, load });
                 }
             }
             Fault::Leave { worker: index } => {
                 let Some(peer) = worker(index) else { return };
                 if self.workers.contains_key(&peer) {
                     let reason = "the worker was stopped".into();
-                    self.send(peer, DISPATCHER, Message::Goodbye { reason });
+                    self.send_to_server(peer, Goodbye { reason });
                     self.stop(peer, NoticeDelay::Soon);
                 }
             }
@@ -130,7 +131,7 @@ impl World {
             Fault::Partition { workers, length } => self.part(workers, length),
             Fault::SlowWorker { worker: index, length } => {
                 let Some(peer) = worker(index) else { return };
-                self.links.hold(peer, DISPATCHER, self.now + length);
+                self.links.hold(peer, End::Server, self.now + length);
             }
             Fault::SlowPeers { from, to, length } => {
                 let (Some(from), Some(to)) = (worker(from), worker(to)) else { return };
@@ -155,20 +156,20 @@ impl World {
             }
     }
 
-    fn notify(&mut self, from: PeerId, to: PeerId, notice: NoticeDelay) {
-        let at = self.noticed(notice);
+    fn notify(&mut self, from: impl Into<End>, to: impl Into<End>, notice: NoticeDelay) {
+        let (at, from, to) = (self.noticed(notice), from.into(), to.into());
         self.links.put(at, Flight { from, to, load: Load::NoticeDelay });
     }
 
     /// Breaks the link of a client or a worker with the dispatcher.
     fn cut_off(&mut self, peer: PeerId, notice: NoticeDelay) {
-        if self.links.is_broken(peer, DISPATCHER) {
+        if self.links.is_broken(peer, End::Server) {
             return;
         }
-        self.links.cut(peer, DISPATCHER);
-        self.links.cut(DISPATCHER, peer);
-        self.notify(peer, DISPATCHER, notice);
-        self.notify(DISPATCHER, peer, notice);
+        self.links.cut(peer, End::Server);
+        self.links.cut(End::Server, peer);
+        self.notify(peer, End::Server, notice);
+        self.notify(End::Server, peer, notice);
     }
 
     fn cut_peers(&mut self, from: PeerId, to: PeerId, notice: NoticeDelay) {
@@ -183,16 +184,16 @@ impl World {
         if !self.workers.contains_key(&worker) {
             return;
         }
-        if !self.links.is_broken(worker, DISPATCHER) {
-            self.links.cut(worker, DISPATCHER);
-            self.notify(worker, DISPATCHER, notice);
+        if !self.links.is_broken(worker, End::Server) {
+            self.links.cut(worker, End::Server);
+            self.notify(worker, End::Server, notice);
         }
         self.stop(worker, notice);
     }
 
     /// Removes a worker's process; messages that it has sent to the dispatcher may still arrive.
     fn stop(&mut self, worker: PeerId, notice: NoticeDelay) {
-        self.links.cut(DISPATCHER, worker);
+        self.links.cut(End::Server, worker);
         for other in self.came.clone() {
             self.cut_peers(other, worker, notice);
             self.cut_peers(worker, other, notice);
@@ -212,8 +213,8 @@ impl World {
             if is_too_long {
                 self.cut_off(*peer, NoticeDelay::Late);
             }
-            self.links.hold(*peer, DISPATCHER, now + length);
-            self.links.hold(DISPATCHER, *peer, now + length);
+            self.links.hold(*peer, End::Server, now + length);
+            self.links.hold(End::Server, *peer, now + length);
             for (other, to) in outside {
                 debug_assert_ne!(index, other);
                 if is_too_long {
@@ -227,23 +228,26 @@ impl World {
     }
 
     /// One end of a broken link notices.
-    pub(crate) fn notice(&mut self, from: PeerId, to: PeerId) {
+    pub(crate) fn notice(&mut self, from: End, to: End) {
         let reason = "the connection was lost";
-        if to == DISPATCHER {
-            self.dispatcher.disconnect(self.now, from, reason);
-            self.send_outbox();
-        } else if let Some(mailbox) = self.mailboxes.get_mut(&to) {
-            self.credit.remove(&to);
-            mailbox.push(Message::Goodbye {
-                reason: format!("{reason}: the server died or closed it"),
-            });
-        } else if from == DISPATCHER {
-            self.crash(to, NoticeDelay::Soon);
-        } else if self.workers.contains_key(&to) {
-            self.failed.insert((to, from));
-            for message in self.sent.remove(&(to, from)).unwrap_or_default() {
-                self.send(to, DISPATCHER, message);
+        match (from, to) {
+            (End::Peer(from), End::Server) => {
+                self.dispatcher.disconnect(self.now, from, reason);
+                self.send_outbox();
             }
+            (End::Server, End::Peer(to)) if self.mailboxes.contains_key(&to) => {
+                self.credit.remove(&to);
+                let reason = format!("{reason}: the server died or closed it");
+                self.mailboxes.entry(to).or_default().push(Goodbye { reason }.into());
+            }
+            (End::Server, End::Peer(to)) => self.crash(to, NoticeDelay::Soon),
+            (End::Peer(from), End::Peer(to)) if self.workers.contains_key(&to) => {
+                self.failed.insert((to, from));
+                for message in self.sent.remove(&(to, from)).unwrap_or_default() {
+                    self.send_to_server(to, message);
+                }
+            }
+            _ => {}
         }
     }
 }

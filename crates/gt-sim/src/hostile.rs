@@ -11,8 +11,8 @@ use std::time::Duration;
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
 use gt_client::{Session, Tensor, signal};
-use gt_dispatcher::{Limits, LineageLimits, PeerId};
-use gt_ir::message::Message;
+use gt_dispatcher::{Limits, LineageLimits, PeerId, ToPeer};
+use gt_ir::message::{ClientToServer, Goodbye};
 use gt_ir::signal::Shard;
 use gt_ir::wire::{Record, Source};
 use gt_ir::{ClientCommand, Instance};
@@ -64,7 +64,7 @@ pub fn attack(bytes: &[u8]) {
     for round in 0..2 * ROUNDS {
         let last = hostile[hostile.len() - 1];
         if let Some(batch) = batches.get(round) {
-            let message = Message::Stream(batch.clone());
+            let message = ClientToServer::Stream(batch.clone());
             lock(&world, |world| world.send_from_client(last, message));
         }
         if is_kept && choices.below(5) == 0 {
@@ -90,18 +90,18 @@ fn lock<T>(world: &Shared, body: impl FnOnce(&mut World) -> T) -> T {
 }
 
 /// Whether a message does not report a panic.
-fn is_sane(message: &Message) -> bool {
+fn is_sane(message: &ToPeer) -> bool {
     match message {
-        Message::Goodbye { reason } => !reason.contains("the planner failed"),
+        ToPeer::Goodbye(Goodbye { reason }) => !reason.contains("the planner failed"),
         _ => true,
     }
 }
 
-fn was_ended(messages: &[Message]) -> bool {
+fn was_ended(messages: &[ToPeer]) -> bool {
     if let Some(mad) = messages.iter().find(|message| !is_sane(message)) {
         panic!("{mad:?}");
     }
-    messages.iter().any(|message| matches!(message, Message::Goodbye { .. }))
+    messages.iter().any(|message| matches!(message, ToPeer::Goodbye(_)))
 }
 
 /// The healthy client: a loop with known results.

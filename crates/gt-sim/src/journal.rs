@@ -10,15 +10,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_dispatcher::{Dispatcher, History, JournalRecord, Limits, LineageLimits, PeerId};
-use gt_ir::message::{Hello, Message, Resume, Role};
+use gt_ir::message::{Hello, Resume, WorkerHello};
 use gt_journal::segment::{read, write_header, write_record};
 
 use crate::chance::Chance;
 
 /// The schema in the header of these segments.
 const SCHEMA: u64 = 0x6774;
-/// The first peer id of workers.
-const WORKERS: u64 = 1000;
 
 /// Reads the journal that these bytes encode. Returns the number of adopted sessions.
 ///
@@ -115,15 +113,14 @@ fn adopt(records: &[Vec<Bytes>]) -> usize {
     let mut dispatcher = Dispatcher::new(String::new(), limits, None);
     dispatcher.expect_workers(Duration::ZERO, &mut history);
     let mut taken = Vec::new();
-    for (peer, session) in (1..).map(PeerId).zip(history.take_sessions()) {
+    for (peer, session) in (1..).map(PeerId::client).zip(history.take_sessions()) {
         if dispatcher.adopt(Duration::ZERO, peer, session).is_ok() {
             taken.push(peer);
         }
     }
-    for (peer, (token, name)) in (WORKERS..).map(PeerId).zip(workers) {
-        let resume = Some(Box::new(Resume::new(token)));
-        let hello = Hello { resume, ..Hello::new(Role::Worker, &name) };
-        dispatcher.handle(Duration::ZERO, peer, Role::Worker, Message::Hello(hello));
+    for (peer, (token, name)) in (1..).map(PeerId::worker).zip(workers) {
+        let hello = WorkerHello { token: Some(token), ..WorkerHello::new(&name) };
+        dispatcher.handle(Duration::ZERO, peer, Hello::Worker(hello));
     }
     for peer in &taken {
         dispatcher.returned(Duration::ZERO, *peer, &Resume::default());

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gt_dispatcher::PeerId;
-use gt_ir::message::Message;
+use gt_dispatcher::{FromPeer, PeerId, ToPeer};
+use gt_worker::WorkerInput;
 
 use crate::chance::Chance;
 
@@ -19,26 +19,44 @@ pub struct Delays {
     pub most: u64,
 }
 
-/// The dispatcher's end of every link.
-pub(crate) const DISPATCHER: PeerId = PeerId::NOBODY;
+/// One end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum End {
+    Server,
+    Peer(PeerId),
+}
+
+impl From<PeerId> for End {
+    fn from(peer: PeerId) -> End {
+        End::Peer(peer)
+    }
+}
+
+/// A message on a link, by its receiver.
+pub(crate) enum Mail {
+    Server(FromPeer),
+    Peer(ToPeer),
+    /// From another worker, or a result of the worker's own file operations.
+    Worker(WorkerInput),
+}
 
 /// The key of something in flight: its time of arrival, then the order of departure.
 pub(crate) type Arrival = (Duration, u64);
 
 pub(crate) struct Flight {
-    pub from: PeerId,
-    pub to: PeerId,
+    pub from: End,
+    pub to: End,
     pub load: Load,
 }
 
 pub(crate) enum Load {
-    Message(Message),
+    Message(Mail),
     /// A worker runs a turn.
     Turn,
     /// The receiver notices that its link with the sender is broken.
     NoticeDelay,
-    /// A worker with this name starts.
-    Start(String),
+    /// A worker with this name starts, after one that has died.
+    Start(PeerId, String),
 }
 
 pub(crate) struct LinkEvents {
@@ -47,8 +65,8 @@ pub(crate) struct LinkEvents {
     flights: BTreeMap<Arrival, Flight>,
     departures: u64,
     /// When the last message on a link arrives, which later ones must not overtake.
-    latest: BTreeMap<(PeerId, PeerId), Duration>,
-    broken: BTreeSet<(PeerId, PeerId)>,
+    latest: BTreeMap<(End, End), Duration>,
+    broken: BTreeSet<(End, End)>,
 }
 
 impl LinkEvents {
@@ -64,7 +82,8 @@ impl LinkEvents {
     }
 
     /// Puts a message onto a link.
-    pub fn send(&mut self, now: Duration, from: PeerId, to: PeerId, message: Message) {
+    pub fn send(&mut self, now: Duration, from: impl Into<End>, to: impl Into<End>, message: Mail) {
+        let (from, to) = (from.into(), to.into());
         if self.broken.contains(&(from, to)) {
             return;
         }
@@ -79,7 +98,8 @@ impl LinkEvents {
     /// Schedules a turn of a worker.
     pub fn turn(&mut self, now: Duration, worker: PeerId) {
         let delay = Duration::from_micros(1 + self.chance.below(self.delays.most));
-        self.put(now + delay, Flight { from: worker, to: worker, load: Load::Turn });
+        let end = worker.into();
+        self.put(now + delay, Flight { from: end, to: end, load: Load::Turn });
     }
 
     /// Schedules an arrival.
@@ -107,13 +127,14 @@ impl LinkEvents {
         self.flights.is_empty()
     }
 
-    pub fn is_broken(&self, from: PeerId, to: PeerId) -> bool {
-        self.broken.contains(&(from, to))
+    pub fn is_broken(&self, from: impl Into<End>, to: impl Into<End>) -> bool {
+        self.broken.contains(&(from.into(), to.into()))
     }
 
     /// Drops everything in flight to and from a lost peer.
     pub fn drop_flights(&mut self, peer: PeerId) {
-        self.flights.retain(|_, flight| flight.from != peer && flight.to != peer);
+        let end = End::from(peer);
+        self.flights.retain(|_, flight| flight.from != end && flight.to != end);
     }
 
     /// Drops everything in flight, except what `keeps` accepts.
@@ -122,7 +143,8 @@ impl LinkEvents {
     }
 
     /// Breaks a link: messages in flight on it are lost.
-    pub fn cut(&mut self, from: PeerId, to: PeerId) {
+    pub fn cut(&mut self, from: impl Into<End>, to: impl Into<End>) {
+        let (from, to) = (from.into(), to.into());
         self.broken.insert((from, to));
         self.flights.retain(|_, flight| {
             !matches!(flight.load, Load::Message(_)) || (flight.from, flight.to) != (from, to)
@@ -130,7 +152,8 @@ impl LinkEvents {
     }
 
     /// Delays all messages on a link until a time, in order and without loss.
-    pub fn hold(&mut self, from: PeerId, to: PeerId, until: Duration) {
+    pub fn hold(&mut self, from: impl Into<End>, to: impl Into<End>, until: Duration) {
+        let (from, to) = (from.into(), to.into());
         let latest = self.latest.entry((from, to)).or_default();
         *latest = until.max(*latest);
         let is_on = |flight: &Flight| {

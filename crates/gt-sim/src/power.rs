@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 use std::mem::take;
 
 use gt_dispatcher::PeerId;
+use gt_ir::message::Role;
 use gt_ir::wire;
 use gt_worker::{Out, SnapshotRecord, Work};
 
-use crate::links::{DISPATCHER, Load};
+use crate::links::{End, Load};
 use crate::world::World;
 
 /// A worker's folder.
@@ -61,7 +62,7 @@ impl World {
     pub(crate) fn start_again(&mut self, before: PeerId, name: String) {
         let folder = self.states.remove(&before).map(WorkerFolder::found);
         let owner = self.owners.get(&before).copied().unwrap_or(before);
-        let peer = self.new_peer();
+        let peer = self.new_peer(Role::Worker);
         if let Some(folder) = folder {
             self.owners.insert(peer, owner);
             self.states.insert(peer, folder);
@@ -128,10 +129,10 @@ impl World {
             return;
         }
         let there: Vec<PeerId> = self.workers.keys().copied().collect();
-        let is_worker = |peer: PeerId| there.contains(&peer);
+        let is_worker = |end: End| there.iter().any(|peer| end == End::Peer(*peer));
         self.links.retain(|flight| match flight.load {
             Load::Message(_) | Load::Turn => !is_worker(flight.from) && !is_worker(flight.to),
-            Load::NoticeDelay | Load::Start(_) => true,
+            Load::NoticeDelay | Load::Start(..) => true,
         });
         self.waiting.clear();
         self.files.clear();
@@ -142,7 +143,7 @@ impl World {
                 folder.adopt(&mut *core);
                 self.unread.remove(&peer);
             }
-            match self.links.is_broken(peer, DISPATCHER) {
+            match self.links.is_broken(peer, End::Server) {
                 true => drop(self.workers.remove(&peer)),
                 false => drop(self.workers.insert(peer, core)),
             }

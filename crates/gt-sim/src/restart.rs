@@ -6,11 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gt_dispatcher::{Dispatcher, History, JournalRecord, Limits, PeerId};
-use gt_ir::message::{Message, Resume, Welcome};
+use gt_dispatcher::{Dispatcher, FromPeer, History, JournalRecord, Limits, PeerId, ToPeer};
+use gt_ir::message::{
+    ClientToServer, ClientWelcome, Goodbye, Hello, Resume, ServerToClient, Welcome, WorkerWelcome,
+};
 use gt_ir::{ClientCommand, RequestId};
 
-use crate::links::{DISPATCHER, Load};
+use crate::links::{End, Load, Mail};
 use crate::power::WorkerFolder;
 use crate::world::World;
 
@@ -26,8 +28,8 @@ pub(crate) struct DurableWorld {
 
 /// A client's end of its link.
 struct SimulatedClient {
-    hello: Message,
-    sent: Vec<Message>,
+    hello: Hello,
+    sent: Vec<FromPeer>,
     /// The number of messages that have arrived, and of those that are durable.
     arrived: u64,
     acknowledged: u64,
@@ -37,7 +39,7 @@ struct SimulatedClient {
 
 /// The token of a peer.
 fn token(peer: PeerId) -> u128 {
-    u128::from(peer.0) + 1
+    u128::from(peer.number) + 1
 }
 
 /// A record as it is read from a file.
@@ -45,9 +47,11 @@ fn read_back(record: &JournalRecord) -> JournalRecord {
     JournalRecord::decode(&record.encode()).expect("it was just written")
 }
 
-fn weight(messages: &[Message]) -> u64 {
-    let weight = |message: &Message| match message {
-        Message::Stream(commands) => commands.iter().map(ClientCommand::weight).sum(),
+fn weight(messages: &[FromPeer]) -> u64 {
+    let weight = |message: &FromPeer| match message {
+        FromPeer::Client(ClientToServer::Stream(commands)) => {
+            commands.iter().map(ClientCommand::weight).sum()
+        }
         _ => 0,
     };
     messages.iter().map(weight).sum()
@@ -55,32 +59,32 @@ fn weight(messages: &[Message]) -> u64 {
 
 impl DurableWorld {
     /// A client sends a message.
-    pub fn send(&mut self, client: PeerId, message: &Message) {
-        if let Message::Hello(_) = message {
-            let (hello, waits) = (message.clone(), BTreeSet::new());
+    pub fn send(&mut self, client: PeerId, message: &FromPeer) {
+        if let FromPeer::Hello(hello) = message {
+            let (hello, waits) = (hello.clone(), BTreeSet::new());
             let end =
                 SimulatedClient { hello, sent: Vec::new(), arrived: 0, acknowledged: 0, waits };
             self.clients.entry(client).or_insert(end);
             return;
         }
         let Some(end) = self.clients.get_mut(&client) else { return };
-        if let Message::Stream(commands) = message {
+        if let FromPeer::Client(ClientToServer::Stream(commands)) = message {
             end.waits.extend(commands.iter().filter_map(ClientCommand::request));
         }
         end.sent.push(message.clone());
     }
 
     /// Counts a client's message; returns the number that have arrived.
-    pub fn arrive(&mut self, client: PeerId, message: &Message) -> u64 {
+    pub fn arrive(&mut self, client: PeerId, message: &FromPeer) -> u64 {
         let Some(end) = self.clients.get_mut(&client) else { return 0 };
-        end.arrived += u64::from(!matches!(message, Message::Hello(_)));
+        end.arrived += u64::from(!matches!(message, FromPeer::Hello(_)));
         end.arrived
     }
 
     /// Returns whether a client still waits for the answer that a message is.
-    pub fn is_awaited(&mut self, client: PeerId, message: &Message) -> bool {
-        match (message.answers(), self.clients.get_mut(&client)) {
-            (Some(request), Some(end)) => end.waits.remove(&request),
+    pub fn is_awaited(&mut self, client: PeerId, message: &ToPeer) -> bool {
+        match (message.answer(), self.clients.get_mut(&client)) {
+            (Some(answer), Some(end)) => end.waits.remove(&answer.request),
             _ => true,
         }
     }
@@ -99,13 +103,10 @@ impl World {
         self.kept.as_ref().map_or(&[], |kept| &kept.records)
     }
 
-    /// Returns the hello of a peer, with its token.
-    pub(crate) fn known(&self, peer: PeerId, mut hello: Message) -> Message {
-        if let (Message::Hello(hello), Some(_)) = (&mut hello, &self.kept) {
-            let owner = self.owners.get(&peer).copied().unwrap_or(peer);
-            hello.resume = Some(Box::new(Resume::new(token(owner))));
-        }
-        hello
+    /// Returns the token of a peer, if there is a journal.
+    pub(crate) fn token(&self, peer: PeerId) -> Option<u128> {
+        let owner = self.owners.get(&peer).copied().unwrap_or(peer);
+        self.kept.as_ref().map(|_| token(owner))
     }
 
     /// Makes the journal's records durable. Returns whether there were any.
@@ -155,9 +156,9 @@ impl World {
     pub(crate) fn restart(&mut self) {
         let Some(mut kept) = self.kept.take() else { return };
         self.links.retain(|flight| match flight.load {
-            Load::Message(_) => flight.from != DISPATCHER && flight.to != DISPATCHER,
-            Load::NoticeDelay => flight.to != DISPATCHER,
-            Load::Turn | Load::Start(_) => true,
+            Load::Message(_) => flight.from != End::Server && flight.to != End::Server,
+            Load::NoticeDelay => flight.to != End::Server,
+            Load::Turn | Load::Start(..) => true,
         });
         let mut history = History::default();
         kept.records.drain(..).take(kept.durable).for_each(|record| history.add(record));
@@ -176,7 +177,8 @@ impl World {
                     self.credit.remove(&client);
                     kept.clients.remove(&client);
                     let reason = format!("the session has ended: {reason}");
-                    self.mailboxes.entry(client).or_default().push(Message::Goodbye { reason });
+                    let goodbye = Goodbye { reason };
+                    self.mailboxes.entry(client).or_default().push(goodbye.into());
                 }
             }
         }
@@ -194,16 +196,18 @@ impl World {
             let open = weight(&again);
             self.credit.insert(client, open);
             if let Some(mailbox) = self.mailboxes.get_mut(&client) {
-                mailbox.retain(|message| !matches!(message, Message::Done(_)));
+                mailbox.retain(|message| {
+                    !matches!(message, ToPeer::Client(ServerToClient::Credit(_)))
+                });
                 mailbox.push(renewed(open));
             }
             if taken.contains_key(&client) {
                 self.dispatcher.returned(self.now, client, &resume);
             } else {
-                self.links.send(self.now, client, DISPATCHER, hello);
+                self.links.send(self.now, client, End::Server, Mail::Server(hello.into()));
             }
             for message in again {
-                self.links.send(self.now, client, DISPATCHER, message);
+                self.links.send(self.now, client, End::Server, Mail::Server(message));
             }
         }
         self.kept = Some(kept);
@@ -213,7 +217,7 @@ impl World {
 
     /// Whether a client's link is not broken.
     fn is_connected(&self, client: PeerId) -> bool {
-        self.mailboxes.contains_key(&client) && !self.links.is_broken(client, DISPATCHER)
+        self.mailboxes.contains_key(&client) && !self.links.is_broken(client, End::Server)
     }
 
     /// The running workers reconnect.
@@ -223,7 +227,7 @@ impl World {
         self.states.values_mut().for_each(WorkerFolder::forget);
         let there: Vec<PeerId> = self.workers.keys().copied().collect();
         for peer in there {
-            if self.links.is_broken(peer, DISPATCHER) {
+            if self.links.is_broken(peer, End::Server) {
                 continue;
             }
             let (mut out, name) = (Vec::new(), self.names[&peer].clone());
@@ -234,13 +238,13 @@ impl World {
             if let Some(kept) = &mut self.kept {
                 kept.joining.insert(peer);
             }
-            let hello = self.known(peer, self.worker_hello(peer, name));
-            self.links.send(self.now, peer, DISPATCHER, hello);
+            let hello = self.worker_hello(peer, name).into();
+            self.links.send(self.now, peer, End::Server, Mail::Server(hello));
         }
     }
 
     /// Reports to a worker whether the dispatcher needs its snapshots.
-    pub(crate) fn welcome_worker(&mut self, peer: PeerId, welcome: &Welcome) {
+    pub(crate) fn welcome_worker(&mut self, peer: PeerId, welcome: &WorkerWelcome) {
         let mut out = Vec::new();
         self.read_state(peer, welcome.is_renewed);
         let is_joining = self.kept.as_mut().is_some_and(|kept| kept.joining.remove(&peer));
@@ -251,15 +255,15 @@ impl World {
     }
 
     /// Returns whether a worker defers a message because it has not reconnected yet.
-    pub(crate) fn is_early(&self, from: PeerId, to: PeerId) -> bool {
-        from != DISPATCHER
-            && !self.links.is_broken(DISPATCHER, to)
+    pub(crate) fn is_early(&self, to: PeerId) -> bool {
+        !self.links.is_broken(End::Server, to)
             && self.kept.as_ref().is_some_and(|kept| kept.joining.contains(&to))
     }
 }
 
 /// Notifies a client's driver of the dispatcher's restart, and of the weight in flight.
-fn renewed(open: u64) -> Message {
-    let welcome = Welcome { window: open, is_kept: true, is_renewed: true, ..Welcome::default() };
-    Message::Welcome(welcome)
+fn renewed(open: u64) -> ToPeer {
+    let (is_kept, is_renewed) = (true, true);
+    let welcome = ClientWelcome { window: open, is_kept, is_renewed, ..ClientWelcome::default() };
+    Welcome::Client(welcome).into()
 }

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gt_dispatcher::rules::Rules;
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_dispatcher::{Dispatcher, Limits, PeerId, ToPeer};
 use gt_engine_native::NativeEngine;
-use gt_ir::message::{Badge, Hello, Message, Role};
-use gt_ir::{ClientCommand, Fabric, TensorData, WorkerId};
+use gt_ir::message::{Badge, ClientHello, Hello, Resume, Role, WorkerHello, WorkerToServer};
+use gt_ir::{TensorData, WorkerId};
 use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
 use crate::fabric::{Hub, JoiningEngine};
 use crate::faults::{Fault, NoticeDelay};
 use crate::killers::MortalEngine;
-use crate::links::{DISPATCHER, Delays, Flight, LinkEvents, Load};
+use crate::links::{Delays, End, Flight, LinkEvents, Load};
 use crate::power::WorkerFolder;
 use crate::restart::DurableWorld;
 
@@ -39,7 +39,7 @@ pub struct World {
     /// The clients that faults can name.
     pub(crate) clients: BTreeMap<usize, PeerId>,
     /// The reports to the dispatcher in case that messages between workers do not arrive, by link.
-    pub(crate) sent: BTreeMap<(PeerId, PeerId), Vec<Message>>,
+    pub(crate) sent: BTreeMap<(PeerId, PeerId), Vec<WorkerToServer>>,
     /// The links that their senders have noticed to be broken.
     pub(crate) failed: BTreeSet<(PeerId, PeerId)>,
     /// The rendezvous of the workers' engines, if they have a fabric.
@@ -63,7 +63,7 @@ pub struct World {
     /// The real time spent in the dispatcher, for benchmarks.
     pub dispatching: Duration,
     /// Messages that clients have received and not handled.
-    pub(crate) mailboxes: BTreeMap<PeerId, Vec<Message>>,
+    pub(crate) mailboxes: BTreeMap<PeerId, Vec<ToPeer>>,
     /// The clients that were notified that tensors are, or may be, lost.
     pub(crate) unkept: BTreeSet<PeerId>,
     /// The weight that clients have sent and that was not returned yet.
@@ -152,7 +152,7 @@ impl World {
 
     /// Starts a worker with a name.
     pub fn start_worker(&mut self, name: String) -> PeerId {
-        let peer = self.new_peer();
+        let peer = self.new_peer(Role::Worker);
         self.begin_worker(peer, name);
         peer
     }
@@ -166,8 +166,8 @@ impl World {
         self.workers.insert(peer, core);
         self.names.insert(peer, name.clone());
         self.came.push(peer);
-        let hello = self.known(peer, self.worker_hello(peer, name));
-        self.send(peer, DISPATCHER, hello);
+        let hello = self.worker_hello(peer, name);
+        self.send_to_server(peer, hello);
     }
 
     pub(crate) fn make_worker(&self, name: String) -> Box<dyn Work> {
@@ -185,16 +185,19 @@ impl World {
         }
     }
 
-    pub(crate) fn worker_hello(&self, peer: PeerId, name: String) -> Message {
-        let fabric = self.hub.is_some().then(|| Hub::fabric(peer.0));
-        let mut hello = hello(Role::Worker, name, fabric);
-        if let Message::Hello(hello) = &mut hello {
-            hello.is_durable = self.has_states;
+    pub(crate) fn worker_hello(&self, peer: PeerId, name: String) -> Hello {
+        let fabric = self.hub.is_some().then(|| Box::new(Hub::fabric(peer.number)));
+        let number = peer.number;
+        Hello::Worker(WorkerHello {
+            fabric,
+            // A small quantum, so that iterations are split.
+            rate: 1 << 16,
+            is_durable: self.has_states,
             // Other workers are notified of those that return.
-            hello.endpoint =
-                if self.has_states { format!("worker {}", peer.0) } else { String::new() };
-        }
-        hello
+            endpoint: if self.has_states { format!("worker {number}") } else { String::new() },
+            token: self.token(peer),
+            ..WorkerHello::new(name)
+        })
     }
 
     /// Sets the operator's policy.
@@ -209,45 +212,22 @@ impl World {
 
     /// Connects a client, of this user.
     pub fn add_client_of(&mut self, user: Option<&str>) -> PeerId {
-        let peer = self.new_peer();
+        let peer = self.new_peer(Role::Client);
         self.mailboxes.insert(peer, Vec::new());
         self.credit.insert(peer, 0);
-        let mut hello = hello(Role::Client, format!("client-{}", peer.0), None);
-        if let (Message::Hello(hello), Some(user)) = (&mut hello, user) {
-            let (user, team, proof) = (user.into(), String::new(), [0; 32]);
-            hello.badge = Some(Box::new(Badge { user, team, proof }));
-        }
-        let hello = self.known(peer, hello);
-        self.send(peer, DISPATCHER, hello);
+        let badge = |user: &str| Badge { user: user.into(), team: String::new(), proof: [0; 32] };
+        let hello = ClientHello {
+            badge: user.map(|user| Box::new(badge(user))),
+            resume: self.token(peer).map(|token| Box::new(Resume::new(token))),
+            ..ClientHello::new(format!("client-{}", peer.number))
+        };
+        self.send_to_server(peer, Hello::Client(hello));
         peer
     }
 
-    pub(crate) fn new_peer(&mut self) -> PeerId {
+    pub(crate) fn new_peer(&mut self, role: Role) -> PeerId {
         self.next_peer += 1;
-        PeerId(self.next_peer - 1)
-    }
-
-    /// Puts a message on a client's link.
-    pub fn send_from_client(&mut self, client: PeerId, message: Message) {
-        if let Message::Stream(commands) = &message {
-            let weight: u64 = commands.iter().map(ClientCommand::weight).sum();
-            if let Some(credit) = self.credit.get_mut(&client) {
-                *credit += weight;
-            }
-        }
-        self.send(client, DISPATCHER, message);
-    }
-
-    pub(crate) fn send(&mut self, from: PeerId, to: PeerId, message: Message) {
-        if to == DISPATCHER && self.mailboxes.contains_key(&from) {
-            self.from_clients.count(&message);
-            if let Some(kept) = &mut self.kept {
-                kept.send(from, &message);
-            }
-        } else if self.workers.contains_key(&to) {
-            self.to_workers.count(&message);
-        }
-        self.links.send(self.now, from, to, message);
+        PeerId { role, number: self.next_peer - 1 }
     }
 
     /// Kills a worker; messages in flight to and from it are lost.
@@ -265,7 +245,9 @@ impl World {
 
     fn cut(&mut self, peer: PeerId, reason: &str) {
         self.links.drop_flights(peer);
-        self.waiting.values_mut().for_each(|late| late.retain(|(_, late)| late.from != peer));
+        self.waiting
+            .values_mut()
+            .for_each(|late| late.retain(|(_, late)| late.from != End::Peer(peer)));
         self.dispatcher.disconnect(self.now, peer, reason);
         self.send_outbox();
         self.let_meet(false);
@@ -283,18 +265,27 @@ impl World {
         let Flight { from, to, load } = flight;
         match load {
             Load::NoticeDelay => self.notice(from, to),
-            Load::Start(name) => self.start_again(from, name),
-            load if self.waiting.contains_key(&to) => {
-                let late = self.waiting.entry(to).or_default();
-                late.push((arrival.1, Flight { from, to, load }));
-            }
-            Load::Turn => self.compute(to),
-            Load::Message(message) => {
+            Load::Start(before, name) => self.start_again(before, name),
+            load => match to {
+                End::Peer(peer) if self.waiting.contains_key(&peer) => {
+                    let late = self.waiting.entry(peer).or_default();
+                    late.push((arrival.1, Flight { from, to, load }));
+                }
+                _ => self.arrive(from, to, load),
+            },
+        }
+        true
+    }
+
+    fn arrive(&mut self, from: End, to: End, load: Load) {
+        match (to, load) {
+            (_, Load::Message(message)) => {
                 self.delivered += 1;
                 self.deliver(from, to, message);
             }
+            (End::Peer(worker), Load::Turn) => self.compute(worker),
+            _ => {}
         }
-        true
     }
 
     /// Has the dispatcher act on a deadline that precedes the next arrival.
@@ -316,7 +307,7 @@ impl World {
         if !self.waiting.is_empty() {
             let due = self.workers.iter().filter_map(|(peer, worker)| {
                 let slots = worker.due()?.members.iter().map(|member| member.worker.0);
-                Some(format!("{} for {:?}", peer.0, slots.collect::<Vec<_>>()))
+                Some(format!("{} for {:?}", peer.number, slots.collect::<Vec<_>>()))
             });
             let waits = format!("{} at {:?}", due.collect::<Vec<_>>().join(", "), self.now);
             self.deadlocks.push(waits);
@@ -349,8 +340,9 @@ impl World {
             // Its unsent messages are lost; a new worker replaces it.
             self.crash(peer, NoticeDelay::Soon);
             let after = Duration::from_micros(self.links.chance.below(300_000));
-            let load = Load::Start(self.names[&peer].clone());
-            self.links.put(self.now + after, Flight { from: peer, to: DISPATCHER, load });
+            let load = Load::Start(peer, self.names[&peer].clone());
+            let (from, to) = (peer.into(), End::Server);
+            self.links.put(self.now + after, Flight { from, to, load });
             return;
         }
         self.send_out(peer, out);
@@ -366,16 +358,11 @@ impl World {
     }
 
     /// Removes and returns the messages that a client has received.
-    pub fn receive(&mut self, client: PeerId) -> Vec<Message> {
+    pub fn receive(&mut self, client: PeerId) -> Vec<ToPeer> {
         self.mailboxes.get_mut(&client).map(std::mem::take).unwrap_or_default()
     }
 
     pub fn now(&self) -> Duration {
         self.now
     }
-}
-
-fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
-    // A small quantum, so that iterations are split.
-    Message::Hello(Hello { rate: 1 << 16, fabric: fabric.map(Box::new), ..Hello::new(role, name) })
 }

@@ -149,7 +149,7 @@ fn a_newcomer_takes_over_no_slot_with_work_under_way() {
     world.lock().unwrap().settle();
     let (session, client) = driver::connect(&world);
     Tensor::ones(&session, &[2]).unwrap().fetch().unwrap();
-    world.lock().unwrap().kill_worker(PeerId(1));
+    world.lock().unwrap().kill_worker(PeerId::worker(1));
     world.lock().unwrap().settle();
     drop(Tensor::ones(&session, &[2]).unwrap().add(1.0).unwrap());
     session.flush();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gt_client::{Session, Tensor, no_grad};
 use gt_dispatcher::{Limits, PeerId};
-use gt_ir::message::Message;
+use gt_ir::message::ClientToServer;
 use gt_ir::{ClientCommand, DType, Meta, Operand, RequestId, Shape, SourceId, TensorId};
 use gt_sim::{Delays, World, driver};
 
@@ -91,7 +91,7 @@ fn a_dead_worker_fails_what_it_held_and_the_session_goes_on() {
         let (session, _) = driver::connect(&world);
         let before = Tensor::ones(&session, &[2]).unwrap();
         before.fetch().unwrap();
-        let worker = PeerId(1);
+        let worker = PeerId::worker(1);
         {
             let mut world = world.lock().unwrap();
             world.add_worker();
@@ -145,11 +145,11 @@ fn forged_streams_hurt_only_their_sender() {
     ];
     for command in forged {
         let mut world = world.lock().unwrap();
-        world.send_from_client(forger, Message::Stream(vec![command]));
-        world.send_from_client(forger, Message::Done(u64::MAX));
+        world.send_from_client(forger, ClientToServer::Stream(vec![command]));
+        world.send_from_client(forger, ClientToServer::Release { token: u128::MAX });
         world.settle();
         for message in world.receive(forger) {
-            let leaked = matches!(message, Message::Value { result: Ok(_), .. });
+            let leaked = message.answer().is_some_and(|answer| answer.result.is_ok());
             assert!(!leaked, "a forger got a value: {message:?}");
         }
     }
@@ -206,7 +206,7 @@ fn a_second_worker_joins_a_session_under_way() {
 fn many_deaths_leave_the_session_its_window() {
     let world = world(5, 1, FAST);
     let (session, _) = driver::connect(&world);
-    let mut worker = PeerId(1);
+    let mut worker = PeerId::worker(1);
     for round in 0..20 {
         let mut tensor = Tensor::ones(&session, &[2]).unwrap();
         for _ in 0..3_000 {

@@ -197,7 +197,7 @@ fn a_worker_that_dies_in_a_hot_loop_is_an_error_and_the_others_go_on() {
                 session.flush();
                 let mut world = world.lock().unwrap();
                 world.settle();
-                world.kill_worker(gt_dispatcher::PeerId(2));
+                world.kill_worker(gt_dispatcher::PeerId::worker(2));
             }
         }
         x.to_vec()

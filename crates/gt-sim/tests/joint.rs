@@ -204,7 +204,7 @@ fn the_death_of_a_member_is_an_error_that_names_it() {
             for _ in 0..seed / 2 {
                 world.step();
             }
-            world.kill_worker(PeerId(3));
+            world.kill_worker(PeerId::worker(3));
         }
         // If no tensor was lost, its slot moves, and the values arrive.
         match y.sum(&[], false).unwrap().fetch() {

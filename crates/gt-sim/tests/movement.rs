@@ -251,7 +251,7 @@ fn a_death_in_the_middle_of_an_exchange_is_an_error_that_names_it() {
             for _ in 0..seed {
                 world.step();
             }
-            world.kill_worker(PeerId(3));
+            world.kill_worker(PeerId::worker(3));
         }
         // If no tensor was lost, its slot moves, or the session did not use the worker.
         if let Err(error) = y.sum(&[], false).unwrap().fetch() {

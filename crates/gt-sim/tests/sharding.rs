@@ -2,8 +2,8 @@
 //! sharded, replicated and unplaced operands, on two and three workers, against one.
 
 use bytes::Bytes;
-use gt_dispatcher::{Limits, PeerId};
-use gt_ir::message::Message;
+use gt_dispatcher::{Limits, PeerId, ToPeer};
+use gt_ir::message::{ClientToServer, Reply, ServerToClient};
 use gt_ir::operation::{Sample, SampleOperand};
 use gt_ir::ops::custom::CUSTOM;
 use gt_ir::philox::RandomStream;
@@ -31,7 +31,7 @@ impl Client {
     }
 
     fn send(&mut self, command: ClientCommand) {
-        self.world.send_from_client(self.peer, Message::Stream(vec![command]));
+        self.world.send_from_client(self.peer, ClientToServer::Stream(vec![command]));
         self.world.settle();
     }
 
@@ -45,9 +45,12 @@ impl Client {
         self.send(ClientCommand::Fetch { request, tensor, line: SourceId(0) });
         for message in self.world.receive(self.peer) {
             match message {
-                Message::Value { result: Ok(Content::Data(data)), .. } => return Ok(data),
-                Message::Value { result: Err(failure), .. } => return Err(failure.reason),
-                Message::Goodbye { reason } => panic!("{reason}"),
+                ToPeer::Client(ServerToClient::Answer(answer)) => match answer.result {
+                    Ok(Reply::Value(Content::Data(data))) => return Ok(data),
+                    Ok(other) => panic!("{other:?}"),
+                    Err(failure) => return Err(failure.reason),
+                },
+                ToPeer::Goodbye(goodbye) => panic!("{}", goodbye.reason),
                 _ => {}
             }
         }

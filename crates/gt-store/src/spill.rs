@@ -123,7 +123,7 @@ impl SpillFolder {
     ///
     /// # Errors
     /// The disk is full, or another error of the system.
-    pub fn shelve(&self, data: &TensorData) -> Result<TensorData> {
+    pub fn write_unnamed(&self, data: &TensorData) -> Result<TensorData> {
         let kept = mapped::keep(&self.path, std::iter::once(&data.bytes));
         let bytes = kept.map_err(|error| StoreError::io(&self.path, error))?;
         Ok(TensorData { bytes, ..*data })
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(fork.read(8, meta, checksum).unwrap(), data());
         drop(fork);
         assert_eq!(folder.read(8, meta, checksum).unwrap(), data(), "a fork leaves it there");
-        assert_eq!(folder.shelve(&data()).unwrap(), data());
+        assert_eq!(folder.write_unnamed(&data()).unwrap(), data());
         let mapped = folder.map(8, meta).unwrap();
         folder.remove(8);
         assert_eq!(mapped, data(), "what is mapped stays");

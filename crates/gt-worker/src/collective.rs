@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use gt_ir::exchange::Sender;
 use gt_ir::fabric::CollectiveCall;
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{EngineCollective, Exchange, LaneId, Meta, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
@@ -167,8 +167,8 @@ impl<E: Engine> Device<E> {
             Err(failure) => Err((*failure).clone()),
         };
         let (lane, transfer) = (lane.id, exchange.transfer);
-        let ready = Message::Ready { lane, transfer, members: slots, result };
-        out.push(Out::Dispatcher(ready));
+        let ready = WorkerToServer::CollectiveReady { lane, transfer, members: slots, result };
+        out.push(Out::Server(ready));
         collectives.announced.insert((lane, transfer), part);
     }
 

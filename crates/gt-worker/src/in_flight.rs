@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use gt_ir::LaneId;
 use gt_ir::entitlement::Usage;
-use gt_ir::message::Message;
+use gt_ir::message::WorkerToServer;
 
 use crate::device::Device;
 use crate::engine::Engine;
@@ -152,7 +152,7 @@ impl<E: Engine> Worker<E> {
     /// Reports what other lanes hold to the dispatcher, if a lane has reported since `before`, so
     /// that the dispatcher's view of a worker's lanes is of one moment.
     pub(crate) fn tell_others(&mut self, before: usize, out: &mut Vec<Out>) {
-        let is_told = |out: &Out| matches!(out, Out::Dispatcher(Message::LaneDone { .. }));
+        let is_told = |out: &Out| matches!(out, Out::Server(WorkerToServer::LaneDone { .. }));
         if self.lanes.len() < 2 || !out[before.min(out.len())..].iter().any(is_told) {
             return;
         }
@@ -165,7 +165,7 @@ impl<E: Engine> Worker<E> {
 impl<T> Lane<T> {
     fn tell_usage(&mut self, out: &mut Vec<Out>) {
         let usage = self.usage(0);
-        out.push(Out::Dispatcher(Message::LaneDone { lane: self.id, weight: 0, usage }));
+        out.push(Out::Server(WorkerToServer::LaneDone { lane: self.id, weight: 0, usage }));
     }
 
     /// Returns what it has used and holds, with `more` nanoseconds of device time, for the

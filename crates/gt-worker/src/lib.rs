@@ -30,6 +30,7 @@ pub mod engine;
 mod events;
 mod exchange;
 mod in_flight;
+mod inputs;
 mod iterate;
 mod iteration;
 mod key;
@@ -51,5 +52,5 @@ mod worker;
 
 pub use engine::{Engine, EngineError, Joining, SharedBuffer};
 pub use snapshot_store::SnapshotRecord;
-pub use work::{FileJob, Options, Out, ToSave, Work};
+pub use work::{FileJob, FileResult, Options, Out, ToSave, Work, WorkerInput};
 pub use worker::Worker;

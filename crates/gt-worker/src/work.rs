@@ -2,18 +2,56 @@
 
 use std::time::Duration;
 
-use gt_ir::message::Message;
+use gt_ir::message::{Failure, ServerToWorker, WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::statistics::WorkerStats;
-use gt_ir::stored::{SavePart, StoredValues};
-use gt_ir::{EngineCollective, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
+use gt_ir::stored::{OnDisk, SavePart, StoredValues};
+use gt_ir::{Content, EngineCollective, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
 use crate::snapshot_store::SnapshotRecord;
+
+/// What a worker handles.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WorkerInput {
+    Server(ServerToWorker),
+    Worker(WorkerToWorker),
+    /// A file operation of the worker's own is complete.
+    File(FileResult),
+}
+
+impl From<ServerToWorker> for WorkerInput {
+    fn from(message: ServerToWorker) -> WorkerInput {
+        WorkerInput::Server(message)
+    }
+}
+
+impl From<WorkerToWorker> for WorkerInput {
+    fn from(message: WorkerToWorker) -> WorkerInput {
+        WorkerInput::Worker(message)
+    }
+}
+
+impl From<FileResult> for WorkerInput {
+    fn from(result: FileResult) -> WorkerInput {
+        WorkerInput::File(result)
+    }
+}
+
+/// The result of a file operation whose values stay in the worker.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FileResult {
+    /// The values that were read for a tensor of a lane ([`FileJob::Read`], [`FileJob::Restore`]).
+    Loaded { lane: LaneId, tensor: TensorId, result: Result<Content, Failure> },
+    /// A tensor of a lane was written into the file of this number ([`FileJob::Spill`]).
+    Spilled { lane: LaneId, tensor: TensorId, number: u64, result: Result<OnDisk, Failure> },
+    /// A value of a snapshot was written and mapped ([`FileJob::SpillSnapshot`]).
+    SnapshotSpilled { owner: Owner, tensor: TensorId, result: Result<Content, Failure> },
+}
 
 /// A message that a worker sends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Out {
-    Dispatcher(Message),
+    Server(WorkerToServer),
     Worker(WorkerId, Piece),
     /// Values of a snapshot for another worker.
     Backup(WorkerId, Box<Backup>),
@@ -26,8 +64,8 @@ impl Out {
     pub fn is_of_snapshot(&self) -> bool {
         match self {
             Out::Backup(..) => true,
-            Out::Dispatcher(message) => {
-                matches!(message, Message::Backup(_) | Message::Backed { .. })
+            Out::Server(message) => {
+                matches!(message, WorkerToServer::Backup(_) | WorkerToServer::BackupStored { .. })
             }
             Out::Worker(..) | Out::Files(_) => false,
         }
@@ -36,20 +74,20 @@ impl Out {
     /// Returns whether it reports a complete snapshot to others.
     pub fn completes_snapshot(&self) -> bool {
         match self {
-            Out::Backup(_, backup) | Out::Dispatcher(Message::Backup(backup)) => {
+            Out::Backup(_, backup) | Out::Server(WorkerToServer::Backup(backup)) => {
                 backup.inventory.is_some()
             }
-            Out::Dispatcher(Message::Backed { result, .. }) => result.is_ok(),
+            Out::Server(WorkerToServer::BackupStored { result, .. }) => result.is_ok(),
             _ => false,
         }
     }
 
-    /// Values of a snapshot, for a worker or else for the dispatcher.
+    /// Values of a snapshot, for a worker or else for the server.
     pub(crate) fn backup(to: Option<WorkerId>, backup: Backup) -> Out {
         let backup = Box::new(backup);
         match to {
             Some(worker) => Out::Backup(worker, backup),
-            None => Out::Dispatcher(Message::Backup(backup)),
+            None => Out::Server(WorkerToServer::Backup(backup)),
         }
     }
 }
@@ -57,20 +95,20 @@ impl Out {
 /// A file operation, which a driver runs beside the worker's turns.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FileJob {
-    /// Write values into a file, and report to the dispatcher ([`Message::Saved`]).
+    /// Write values into a file, and report to the server ([`WorkerToServer::Saved`]).
     Write { part: Box<SavePart>, values: Vec<ToSave> },
-    /// Read values, and pass them to the worker ([`Message::Loaded`]).
+    /// Read values, and pass them to the worker ([`FileResult::Loaded`]).
     Read { lane: LaneId, tensor: TensorId, values: Box<StoredValues> },
     /// Write a spilled tensor into the file of this number, and report to the worker
-    /// ([`Message::Spilled`]).
+    /// ([`FileResult::Spilled`]).
     Spill { lane: LaneId, tensor: TensorId, number: u64, data: TensorData },
-    /// Read a spilled tensor, and pass it to the worker ([`Message::Loaded`]).
+    /// Read a spilled tensor, and pass it to the worker ([`FileResult::Loaded`]).
     Restore { lane: LaneId, tensor: TensorId, number: u64, meta: Meta, checksum: u32 },
     /// Remove the file of this number.
     Discard { number: u64 },
     /// Write a value of a snapshot into a file without a name, map it, and pass it to the worker
-    /// ([`Message::Shelved`]).
-    Shelve { owner: Owner, tensor: TensorId, data: TensorData },
+    /// ([`FileResult::SnapshotSpilled`]).
+    SpillSnapshot { owner: Owner, tensor: TensorId, data: TensorData },
 }
 
 /// Values to be written.
@@ -121,11 +159,11 @@ impl Default for Options {
 
 /// A worker, independent of its engine's type.
 ///
-/// A driver passes messages to [`Work::handle`], which is cheap, and calls [`Work::step`] while
+/// A driver passes what arrives to [`Work::handle`], which is cheap, and calls [`Work::step`] while
 /// there is work, handling new messages between steps.
 pub trait Work: Send {
-    /// Handles a message from the dispatcher or another worker. Commands are only queued.
-    fn handle(&mut self, message: Message, out: &mut Vec<Out>);
+    /// Handles a message or the result of a file operation. Commands are only queued.
+    fn handle(&mut self, input: WorkerInput, out: &mut Vec<Out>);
 
     /// Runs a turn of one lane; returns false if no lane was ready.
     fn step(&mut self, out: &mut Vec<Out>) -> bool;

@@ -3,13 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use gt_ir::message::{Failure, Message};
-use gt_ir::snapshot::Owner;
 use gt_ir::statistics::WorkerStats;
-use gt_ir::{
-    Content, EngineCollective, LaneId, Piece, RequestId, TensorData, TensorId, WorkerCommand,
-    WorkerId,
-};
+use gt_ir::{EngineCollective, LaneId, TensorData, TensorId};
 
 use crate::collective::Collectives;
 use crate::coscheduling::Reservation;
@@ -22,7 +17,7 @@ use crate::memory::{LaneLimits, Need, Shortages};
 use crate::run_queue::RunQueue;
 use crate::snapshot_store::{SnapshotRecord, SnapshotStore};
 use crate::turn::Turn;
-use crate::work::{FileJob, Options, Out, Work};
+use crate::work::{FileJob, Options, Out, Work, WorkerInput};
 
 /// The most commands in a turn.
 const TURN: usize = 128;
@@ -32,7 +27,7 @@ pub struct Worker<E: Engine> {
     pub(crate) device: Device<E>,
     pub(crate) lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
     pub(crate) collectives: Collectives<E::Tensor>,
-    lost: LostWorkers,
+    pub(crate) lost: LostWorkers,
     pub(crate) snapshots: SnapshotStore,
     /// The lanes that may have work.
     pub(crate) ready: RunQueue,
@@ -92,7 +87,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Returns a lane, creating it on first use.
-    fn lane(&mut self, id: LaneId) -> &mut Lane<E::Tensor> {
+    pub(crate) fn lane(&mut self, id: LaneId) -> &mut Lane<E::Tensor> {
         self.lanes.entry(id).or_insert_with(|| Lane::new(id))
     }
 
@@ -107,29 +102,6 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
-        if self.has_ended(id.session) {
-            return;
-        }
-        let asks = matches!(commands.last(), Some(WorkerCommand::Fetch { .. }));
-        let is_free = |command: &WorkerCommand| matches!(command, WorkerCommand::Free(_));
-        let frees = self.shortages.has(id) && commands.iter().any(is_free);
-        let lane = self.lane(id);
-        let (waits, sequences) = (!lane.queue.is_empty(), lane.templates.len());
-        lane.accept(commands);
-        let now = lane.templates.len();
-        let has_grown = lane.queue.has_grown();
-        let stats = &mut self.device.stats;
-        stats.hot_sequences = stats.hot_sequences + now as u64 - sequences as u64;
-        // A fetch does not wait for instructions whose results have been freed.
-        if waits && frees {
-            self.free_for_room(id);
-        } else if waits && (asks || has_grown) {
-            self.look_through(id);
-        }
-        self.wake(id);
-    }
-
     /// Searches a lane's queue for unwanted work.
     pub(crate) fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
@@ -137,57 +109,6 @@ impl<E: Engine> Worker<E> {
         if lane.running.is_none() {
             lane.store.free_all(&mut self.device.held, &free);
         }
-    }
-
-    fn cancel(&mut self, id: LaneId, request: RequestId) {
-        if self.lanes.get_mut(&id).is_some_and(|lane| lane.queue.cancel(request)) {
-            self.look_through(id);
-            self.wake(id);
-        }
-    }
-
-    fn receive(&mut self, piece: Piece) {
-        if self.has_ended(piece.to.session) {
-            return;
-        }
-        if self.device.events.is_on {
-            self.device.emit_piece(&piece);
-        }
-        let id = piece.to;
-        if self.lane(id).exchanges.is_ahead_of(piece.transfer) {
-            self.boost(id.session);
-        }
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
-        if self.device.take_piece(lane, piece) {
-            lane.exchanges.reserved = Duration::ZERO;
-            self.wake(id);
-        }
-    }
-
-    /// The driver has read values from files.
-    fn load(&mut self, id: LaneId, tensor: TensorId, result: Result<Content, Failure>) {
-        // The session may have ended: then they are dropped.
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            self.device.load(lane, tensor, result);
-            self.wake(id);
-        }
-    }
-
-    fn lose(&mut self, worker: WorkerId, name: &str) {
-        self.lost.add(worker, name);
-        self.collectives.lose(worker);
-        let ids: Vec<LaneId> = self.lanes.keys().copied().collect();
-        for id in ids {
-            if let Some(lane) = self.lanes.get_mut(&id) {
-                self.device.lose_peer(lane, &self.lost, worker);
-            }
-            self.wake(id);
-        }
-        // A failure here has no consequence.
-        let _ = self.device.guarded(|engine| {
-            engine.leave(worker);
-            Ok(())
-        });
     }
 
     /// Runs a lane's turn.
@@ -252,7 +173,7 @@ impl<E: Engine> Worker<E> {
 
     /// Ends the open event, if events are on.
     fn pause(&mut self, out: &mut Vec<Out>) {
-        self.shelve_excess(out);
+        self.spill_excess_snapshots(out);
         if self.device.events.is_on {
             self.device.pause(out);
         }
@@ -265,45 +186,8 @@ impl<E: Engine> Worker<E> {
 }
 
 impl<E: Engine> Work for Worker<E> {
-    fn handle(&mut self, message: Message, out: &mut Vec<Out>) {
-        match message {
-            Message::Work { lane, commands } => self.accept(lane, commands),
-            Message::Piece { piece, .. } => self.receive(piece),
-            Message::Join { lane, transfer, sequence, result } => {
-                self.resolve_joint(lane, transfer, sequence, result);
-            }
-            Message::Loaded { lane, tensor, result } => self.load(lane, tensor, result),
-            Message::Cancel { lane, request } => self.cancel(lane, request),
-            Message::EndSession { session } => self.end_session(session),
-            Message::WorkerLost { worker, name } => self.lose(worker, &name),
-            Message::Neighbour { worker, .. } => self.lost.remove(worker),
-            Message::Spilled { lane, tensor, number, result } => {
-                self.spilled(lane, tensor, number, result, out);
-                self.wake(lane);
-            }
-            Message::Shelved { owner, tensor, result } => self.shelved(owner, tensor, result),
-            Message::Awaited { lane } => self.boost(lane.session),
-            Message::MemoryTimeout { lane, number, has_waited } => {
-                self.memory_timeout(lane, number, has_waited, out);
-            }
-            Message::Admit { session, entitlement } => {
-                self.ready.admit(session, &entitlement);
-                self.limits.admit(session, &entitlement);
-            }
-            Message::Backup(backup) => self.receive_backup(*backup, out),
-            Message::Retain { session, snapshot, next } => self.retain(session, snapshot, next),
-            Message::RetainSessions { sessions, oldest } => {
-                self.snapshots.retain_sessions(&sessions, oldest);
-                self.device.note_snapshots(self.snapshots.amounts());
-                self.end_sessions_before(oldest);
-                self.oldest = oldest;
-            }
-            Message::HandOver { session, slot, snapshot, to } => {
-                self.hand_over(Owner { session, slot }, snapshot, to, out);
-            }
-            Message::Divide(policy_kind) => self.ready.divide(policy_kind),
-            _ => {}
-        }
+    fn handle(&mut self, input: WorkerInput, out: &mut Vec<Out>) {
+        self.route(input, out);
         self.end_shortages(out);
         self.pause(out);
     }

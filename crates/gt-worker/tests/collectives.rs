@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::*;
 use gt_ir::fabric::{CollectiveCall, EngineCollective, Member};
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, ServerToWorker, WorkerToServer};
 use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
 use gt_worker::{Options, Out, Work};
 
@@ -27,7 +27,7 @@ impl Bench {
     fn ready(&mut self) -> Vec<(LaneId, u64, Result<u64, String>)> {
         let mut ready = Vec::new();
         self.out.retain(|out| match out {
-            Out::Dispatcher(Message::Ready { lane, transfer, result, .. }) => {
+            Out::Server(WorkerToServer::CollectiveReady { lane, transfer, result, .. }) => {
                 let result = result.clone().map_err(|failure| failure.to_string());
                 ready.push((*lane, transfer.0, result));
                 false
@@ -38,7 +38,12 @@ impl Bench {
     }
 
     fn tell(&mut self, lane: LaneId, transfer: u64, sequence: u64, result: Result<u64, Failure>) {
-        self.hand(Message::Join { lane, transfer: TransferId(transfer), sequence, result });
+        self.hand(ServerToWorker::StartCollective {
+            lane,
+            transfer: TransferId(transfer),
+            sequence,
+            result,
+        });
         self.run();
     }
 
@@ -119,7 +124,7 @@ fn a_session_that_ends_leaves_no_member_alone() {
     let sums = vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), joint_sum(2, 1, 3)];
     bench.work(to, sums);
     bench.tell(to, 1, 1, Ok(0));
-    bench.hand(Message::EndSession { session: 1 });
+    bench.hand(ServerToWorker::EndSession { session: 1 });
     // The `Join` of the second comes after the end, and is ignored.
     bench.tell(to, 2, 2, Ok(0));
     assert!(bench.worker.due().is_some());
@@ -157,7 +162,9 @@ fn joint_exchanges_count_as_device_time() {
         }
         bench.work(to, vec![fetch(1, 1)]);
         let device = |out: &Out| match out {
-            Out::Dispatcher(Message::LaneDone { lane, usage, .. }) if *lane == to => usage.device,
+            Out::Server(WorkerToServer::LaneDone { lane, usage, .. }) if *lane == to => {
+                usage.device
+            }
             _ => 0,
         };
         bench.out.iter().map(device).sum::<u64>()

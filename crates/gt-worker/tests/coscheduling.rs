@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::common::*;
-use gt_ir::message::Message;
+use gt_ir::message::{WorkerToServer, WorkerToWorker};
 use gt_ir::{Content, LaneId, Piece, SlotId, TransferId, WorkerId, ops};
 use gt_worker::{Out, Work};
 
@@ -31,7 +31,7 @@ fn beside_long_turns(sharded: u32) -> (Bench, LaneId) {
 fn send(bench: &mut Bench, to: LaneId, step: u64) {
     let result = Ok(Content::Data(data(&[1.0, 1.0])));
     let piece = Piece { transfer: TransferId(step), from: SlotId(1), to, result };
-    bench.hand(Message::Piece { sender: WorkerId(1), piece });
+    bench.hand(WorkerToWorker::Piece { sender: WorkerId(1), piece });
 }
 
 fn count(bench: &Bench, name: &str) -> usize {
@@ -99,7 +99,7 @@ fn the_time_that_the_device_is_kept_is_paid_for() {
         bench.out.clear();
         bench.worker.report(&mut bench.out);
         bench.out.iter().fold(0, |sum, out| match out {
-            Out::Dispatcher(Message::LaneDone { lane, usage, .. }) if *lane == to => {
+            Out::Server(WorkerToServer::LaneDone { lane, usage, .. }) if *lane == to => {
                 sum + usage.device
             }
             _ => sum,

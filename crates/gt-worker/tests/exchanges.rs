@@ -1,7 +1,7 @@
 //! Exchanges: tensors assembled from pieces of other slots.
 
 use crate::common::*;
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, ServerToWorker, WorkerToWorker};
 use gt_ir::{LaneId, Piece, SlotId, SourceId, TransferId, WorkerId};
 use gt_worker::Out;
 
@@ -102,7 +102,7 @@ fn a_failed_or_wrong_piece_fails_the_tensor_alone() {
         bench.work(to, vec![slots(3), create(1, &[5.0, 6.0]), exchange(halves())]);
         bench.piece(1, 1, to, &[1.0, 2.0]);
         let piece = Piece { transfer: TransferId(1), from: SlotId(2), to, result };
-        bench.hand(Message::Piece { sender: WorkerId(2), piece });
+        bench.hand(WorkerToWorker::Piece { sender: WorkerId(2), piece });
         let error = bench.value(to, 9).unwrap_err();
         assert!(error.contains(said), "{error}");
         assert_eq!(bench.value(to, 1), Ok(vec![5.0, 6.0]));
@@ -118,7 +118,7 @@ fn whoever_waits_for_a_lost_worker_is_told() {
     }
     // Session 2 has already received the lost worker's piece.
     bench.piece(1, 2, two, &[3.0, 4.0]);
-    bench.hand(Message::WorkerLost { worker: WorkerId(2), name: "gone".into() });
+    bench.hand(ServerToWorker::WorkerLost { worker: WorkerId(2), name: "gone".into() });
     bench.run();
     assert_eq!(bench.values(), []);
     bench.piece(1, 1, one, &[1.0, 2.0]);

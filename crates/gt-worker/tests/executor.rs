@@ -139,7 +139,7 @@ fn the_end_of_a_session_frees_its_memory_alone() {
         (4, 164 * 8),
         "room is kept for the piece"
     );
-    bench.hand(gt_ir::message::Message::EndSession { session: 1 });
+    bench.hand(gt_ir::message::ServerToWorker::EndSession { session: 1 });
     assert_eq!((bench.stats().tensors, bench.stats().bytes), (1, 16));
     // Queued commands are not run, and late messages create no lane.
     bench.piece(1, 0, lane(1, 1), &[1.0, 1.0]);

@@ -2,11 +2,11 @@
 
 use crate::common::*;
 use gt_ir::entitlement::{Entitlement, MemoryQuota, MemoryWait};
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, ServerToWorker, WorkerToServer};
 use gt_ir::snapshot::Snapshot;
 use gt_ir::stored::OnDisk;
 use gt_ir::{Content, LaneId, SourceId, TensorData, TensorId, WorkerCommand, ops};
-use gt_worker::{FileJob, Options, Out, Work};
+use gt_worker::{FileJob, FileResult, Options, Out, Work};
 
 /// The bytes of a vector of a hundred numbers.
 const VECTOR: u64 = 800;
@@ -15,7 +15,7 @@ fn admit(bench: &mut Bench, session: u32, quotas: &[(&str, u64)]) {
     let quota =
         |(holder, bytes): &(&str, u64)| MemoryQuota { holder: (*holder).into(), bytes: *bytes };
     let memory = quotas.iter().map(quota).collect();
-    bench.hand(Message::Admit {
+    bench.hand(ServerToWorker::Admit {
         session,
         entitlement: Entitlement { memory, ..Entitlement::default() },
     });
@@ -35,7 +35,7 @@ fn negative(output: u64, input: u64) -> WorkerCommand {
 fn waits(bench: &mut Bench) -> Vec<(LaneId, Option<MemoryWait>)> {
     let mut waits = Vec::new();
     bench.out.retain(|out| match out {
-        Out::Dispatcher(Message::MemoryWait { lane, wait }) => {
+        Out::Server(WorkerToServer::MemoryWait { lane, wait }) => {
             waits.push((*lane, wait.clone()));
             false
         }
@@ -46,14 +46,14 @@ fn waits(bench: &mut Bench) -> Vec<(LaneId, Option<MemoryWait>)> {
 
 /// The dispatcher reports that all commands were sent, and perhaps that the wait is over.
 fn time_out(bench: &mut Bench, lane: LaneId, number: u64, has_waited: bool) {
-    bench.hand(Message::MemoryTimeout { lane, number, has_waited });
+    bench.hand(ServerToWorker::MemoryTimeout { lane, number, has_waited });
     bench.run();
 }
 
 fn failure(bench: &mut Bench, lane: LaneId, tensor: u64) -> Failure {
     bench.work(lane, vec![fetch(77, tensor)]);
     let found = bench.out.iter().rev().find_map(|out| match out {
-        Out::Dispatcher(Message::Value { result: Err(failure), .. }) => Some(failure.clone()),
+        Out::Server(WorkerToServer::Value { result: Err(failure), .. }) => Some(failure.clone()),
         _ => None,
     });
     found.expect("it has failed")
@@ -134,10 +134,10 @@ fn the_end_of_a_session_ends_waits() {
     bench.work(lane(1, 0), vec![vector(0), negative(1, 0)]);
     bench.work(lane(2, 0), vec![vector(0)]);
     assert_eq!(waits(&mut bench).len(), 1);
-    bench.hand(Message::EndSession { session: 1 });
+    bench.hand(ServerToWorker::EndSession { session: 1 });
     bench.run();
     assert_eq!(bench.value(lane(2, 0), 0).unwrap().len(), 100);
-    bench.hand(Message::EndSession { session: 2 });
+    bench.hand(ServerToWorker::EndSession { session: 2 });
     assert_eq!(bench.worker.leftovers(), None);
 }
 
@@ -199,7 +199,7 @@ fn what_lanes_hold_is_told_of_one_moment() {
     bench.work(second, vec![vector(0), vector(1)]);
     let mut known: Vec<(LaneId, u64)> = Vec::new();
     for out in &bench.out {
-        let Out::Dispatcher(Message::LaneDone { lane, usage, .. }) = out else { continue };
+        let Out::Server(WorkerToServer::LaneDone { lane, usage, .. }) = out else { continue };
         known.retain(|(other, _)| other != lane);
         known.push((*lane, usage.bytes));
     }
@@ -236,19 +236,19 @@ fn serve(bench: &mut Bench, disk: &mut Vec<(u64, TensorData)>, is_full: bool) ->
                     if !is_full {
                         disk.push((number, data));
                     }
-                    bench.hand(Message::Spilled { lane, tensor, number, result });
+                    bench.hand(FileResult::Spilled { lane, tensor, number, result });
                 }
                 FileJob::Restore { lane, tensor, number, checksum, .. } => {
                     assert_eq!(checksum, number as u32);
                     let found = disk.iter().find(|(of, _)| *of == number).unwrap().1.clone();
                     let result = Ok(Content::Data(found));
-                    bench.hand(Message::Loaded { lane, tensor, result });
+                    bench.hand(FileResult::Loaded { lane, tensor, result });
                 }
                 FileJob::Discard { number } => disk.retain(|(of, _)| *of != number),
-                FileJob::Shelve { owner, tensor, data } => {
+                FileJob::SpillSnapshot { owner, tensor, data } => {
                     let full = Failure::new("spill", "full", "w", SourceId(0));
                     let result = if is_full { Err(full) } else { Ok(Content::Data(data)) };
-                    bench.hand(Message::Shelved { owner, tensor, result });
+                    bench.hand(FileResult::SnapshotSpilled { owner, tensor, result });
                 }
                 other => panic!("{other:?}"),
             }
@@ -302,7 +302,7 @@ fn who_is_away_makes_room_first() {
         let mut bench = Bench::new(spilling(4 * VECTOR));
         let (large, small, mut disk) = (lane(1, 0), lane(2, 0), Vec::new());
         let entitlement = Entitlement { is_away, ..Entitlement::default() };
-        bench.hand(Message::Admit { session: 2, entitlement });
+        bench.hand(ServerToWorker::Admit { session: 2, entitlement });
         bench.work(small, vec![vector(7)]);
         bench.work(large, vec![vector(1), vector(2), vector(3)]);
         bench.work(large, vec![vector(4)]);
@@ -360,7 +360,7 @@ fn what_is_freed_or_used_while_it_is_written_does_not_come_back_or_get_lost() {
     serve(&mut bench, &mut disk, false);
     assert_eq!(bench.value(of, 3).unwrap()[0], 3.0);
     assert_eq!(bench.value(of, 2).unwrap()[0], 2.0);
-    bench.hand(Message::EndSession { session: 1 });
+    bench.hand(ServerToWorker::EndSession { session: 1 });
     serve(&mut bench, &mut disk, false);
     assert!(disk.is_empty());
     assert_eq!(bench.worker.leftovers(), None);
@@ -376,7 +376,7 @@ fn what_cannot_be_read_back_is_told() {
     let tensor = TensorId(1);
     let result = Err(Failure::new("restore", "the file is damaged", "w", SourceId(0)));
     bench.out.retain(|out| !matches!(out, Out::Files(_)));
-    bench.hand(Message::Loaded { lane: of, tensor, result });
+    bench.hand(FileResult::Loaded { lane: of, tensor, result });
     bench.run();
     let values = bench.values();
     let [(9, Err(said))] = &values[..] else { panic!("{values:?}") };
@@ -386,7 +386,9 @@ fn what_cannot_be_read_back_is_told() {
 /// Why snapshots were dropped.
 fn dropped(bench: &Bench) -> Vec<String> {
     let reason = |out: &Out| match out {
-        Out::Dispatcher(Message::Backed { result: Err(unkept), .. }) => Some(unkept.to_string()),
+        Out::Server(WorkerToServer::BackupStored { result: Err(unkept), .. }) => {
+            Some(unkept.to_string())
+        }
         _ => None,
     };
     bench.out.iter().filter_map(reason).collect()
@@ -435,7 +437,7 @@ fn a_disk_that_others_have_filled_is_tensors_first() {
         unreachable!("it was found a line ago");
     };
     let result = Err(Failure::new("spill", "full", "w", SourceId(0)));
-    bench.hand(Message::Spilled { lane, tensor, number, result });
+    bench.hand(FileResult::Spilled { lane, tensor, number, result });
     bench.run();
     assert_eq!(dropped(&bench).len(), 1);
     serve(&mut bench, &mut disk, false);
@@ -460,10 +462,10 @@ fn who_waits_again_keeps_nothing_from_others() {
     bench.work(first, vec![negative(1, 0)]);
     bench.work(third, vec![negative(1, 0)]);
     assert_eq!(waits(&mut bench).len(), 3);
-    bench.hand(Message::EndSession { session: 2 });
+    bench.hand(ServerToWorker::EndSession { session: 2 });
     assert_eq!(waits(&mut bench), [(first, None)], "the first has its room");
     let result = Ok(OnDisk { checksum: 0, mapped: None });
-    bench.hand(Message::Spilled { lane: of, tensor, number, result });
+    bench.hand(FileResult::Spilled { lane: of, tensor, number, result });
     assert_eq!(waits(&mut bench), [(third, None)], "and so has the third");
     bench.run();
     let again = waits(&mut bench);
@@ -510,7 +512,7 @@ fn records_of_many_tensors_count_for_a_quota() {
     bench.work(other, (1..=10_000).map(|id| create(id, &[1.0])).collect());
     assert!(waits(&mut bench).is_empty());
     let done = |out: &Out| match out {
-        Out::Dispatcher(Message::LaneDone { lane, usage, .. }) => Some((*lane, usage.bytes)),
+        Out::Server(WorkerToServer::LaneDone { lane, usage, .. }) => Some((*lane, usage.bytes)),
         _ => None,
     };
     let told: Vec<(LaneId, u64)> = bench.out.iter().filter_map(done).collect();

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use gt_ir::entitlement::Entitlement;
-use gt_ir::message::Message;
+use gt_ir::message::{ServerToWorker, WorkerToServer, WorkerToWorker};
 use gt_ir::ops;
 use gt_ir::snapshot::Snapshot;
 use gt_ir::{TensorId, WorkerCommand};
@@ -29,7 +29,7 @@ fn counts(computed: &[&str]) -> [usize; 2] {
 
 fn admit(bench: &mut Bench, session: u32, weight: u32) {
     let entitlement = Entitlement { weight, ..Entitlement::default() };
-    bench.hand(Message::Admit { session, entitlement });
+    bench.hand(ServerToWorker::Admit { session, entitlement });
 }
 
 /// How many operations of one session are done while 20,000 of another are, each of which takes a
@@ -118,7 +118,7 @@ fn a_session_that_other_workers_wait_for_is_next() {
         to: of,
         result: Ok(gt_ir::Content::Data(data(&[1.0, 2.0]))),
     };
-    bench.hand(Message::Piece { sender: gt_ir::WorkerId(1), piece });
+    bench.hand(WorkerToWorker::Piece { sender: gt_ir::WorkerId(1), piece });
     assert!(bench.worker.step(&mut bench.out));
     let [own, others] = counts(&bench.computed());
     assert!(own > 0 && others == 0, "{own} and {others}");
@@ -144,7 +144,7 @@ fn device_time_that_is_known_late_is_told() {
     bench.run();
     let told = |bench: &Bench| -> u64 {
         let usage = bench.out.iter().filter_map(|out| match out {
-            Out::Dispatcher(Message::LaneDone { usage, .. }) => Some(usage.device),
+            Out::Server(WorkerToServer::LaneDone { usage, .. }) => Some(usage.device),
             _ => None,
         });
         usage.sum()
@@ -159,7 +159,7 @@ fn device_time_that_is_known_late_is_told() {
 fn kept(bench: &Bench) -> (Vec<u64>, bool) {
     let (mut names, mut is_whole) = (Vec::new(), false);
     for out in &bench.out {
-        if let Out::Dispatcher(Message::Backup(backup)) = out {
+        if let Out::Server(WorkerToServer::Backup(backup)) = out {
             names.extend(backup.values.iter().map(|value| value.tensor.0));
             is_whole = backup
                 .inventory

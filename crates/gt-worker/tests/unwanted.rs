@@ -1,7 +1,7 @@
 //! Unwanted work is skipped.
 
 use crate::common::*;
-use gt_ir::message::Message;
+use gt_ir::message::ServerToWorker;
 use gt_ir::{RequestId, WorkerCommand};
 
 /// A lane with a tensor.
@@ -119,10 +119,10 @@ fn what_is_cancelled_is_not_answered_nor_computed() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     bench.queue(to, vec![neg(2, 1), fetch(7, 2), free(2), fetch(8, 1)]);
-    bench.hand(Message::Cancel { lane: to, request: RequestId(7) });
+    bench.hand(ServerToWorker::Cancel { lane: to, request: RequestId(7) });
     // Unknown requests and lanes are ignored.
-    bench.hand(Message::Cancel { lane: to, request: RequestId(99) });
-    bench.hand(Message::Cancel { lane: lane(5, 0), request: RequestId(8) });
+    bench.hand(ServerToWorker::Cancel { lane: to, request: RequestId(99) });
+    bench.hand(ServerToWorker::Cancel { lane: lane(5, 0), request: RequestId(8) });
     bench.run();
     assert_eq!(bench.values(), [(8, Ok(vec![1.0, 2.0]))]);
     assert_eq!((bench.computed(), bench.stats().operations_skipped), (vec![], 1));
@@ -137,7 +137,7 @@ fn a_lane_goes_on_when_what_it_waits_for_is_cancelled() {
     let pending = exchange(gather(1, 9, 2, &[(1, block(0, 2))]));
     bench.work(to, vec![slots(2), pending, fetch(7, 9), fetch(8, 1)]);
     assert_eq!(bench.values(), []);
-    bench.hand(Message::Cancel { lane: to, request: RequestId(7) });
+    bench.hand(ServerToWorker::Cancel { lane: to, request: RequestId(7) });
     bench.run();
     assert_eq!(bench.values(), [(8, Ok(vec![1.0, 2.0]))]);
 }

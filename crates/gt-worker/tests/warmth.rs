@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::common::*;
 use gt_ir::WorkerCommand;
-use gt_ir::message::Message;
+use gt_ir::message::{WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::Snapshot;
 use gt_worker::{Out, Work};
 
@@ -65,7 +65,7 @@ fn the_end_of_a_session_ends_its_wait() {
     bench.compiler.is_busy.store(true, Ordering::Relaxed);
     negations(&mut bench, lane(1, 0), 3);
     steps(&mut bench, 5);
-    bench.hand(gt_ir::message::Message::EndSession { session: 1 });
+    bench.hand(gt_ir::message::ServerToWorker::EndSession { session: 1 });
     bench.run();
     assert_eq!(bench.stats().tensors, 0);
 }
@@ -80,8 +80,8 @@ fn a_lane_that_is_made_again_runs_what_it_would_have_run() {
     let snapshot = Snapshot { session: 1, number: 1, keeper: None, most: u64::MAX };
     before.work(lane(1, 0), vec![WorkerCommand::Snapshot(Box::new(snapshot))]);
     for out in before.out {
-        if let Out::Dispatcher(Message::Backup(backup)) = out {
-            after.hand(Message::Backup(backup));
+        if let Out::Server(WorkerToServer::Backup(backup)) = out {
+            after.hand(WorkerToWorker::Backup(backup));
         }
     }
     let again = lane(7, 0);

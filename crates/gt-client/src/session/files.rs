@@ -1,6 +1,6 @@
 //! Tensors in files that workers read and write.
 
-use gt_ir::message::Message;
+use gt_ir::message::Reply;
 use gt_ir::stored::{Save, StoredValues, Written};
 use gt_ir::{ClientCommand, Content, SourceId, TensorId};
 
@@ -26,8 +26,8 @@ impl AskedSave {
     /// An operation that made a tensor failed, a file could not be written, the connection was
     /// lost, `interrupt` ended the wait, or the result was taken by an earlier wait.
     pub fn wait(&self, interrupt: Interrupt) -> Result<Vec<Written>> {
-        match self.pending.wait(interrupt)? {
-            Message::Saved { result: Ok(written), .. } => Ok(written),
+        match self.pending.wait(interrupt)?.result {
+            Ok(Reply::Saved(written)) => Ok(written),
             other => Err(error_in(other, SourceId::default())),
         }
     }

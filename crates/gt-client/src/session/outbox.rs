@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use gt_ir::message::Message;
+use gt_ir::message::Answer;
 use gt_ir::{ClientCommand, RequestId, Rescale, TensorData, TensorId};
 
 use super::MakeRoom;
@@ -129,7 +129,7 @@ impl SessionState {
 
     /// Waits for the answer to a request. An interrupted wait cancels the request, so that work for
     /// it alone is skipped.
-    pub(super) fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
+    pub(super) fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Answer> {
         let answer = self.driver.wait(request, interrupt);
         if let Err(ClientError::Interrupted) = &answer {
             self.cancel(request);

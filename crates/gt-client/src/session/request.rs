@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gt_ir::explain::{Explanation, PlacedTensor};
-use gt_ir::message::Message;
+use gt_ir::message::{Answer, Failure, Reply};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Status;
 use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
@@ -44,7 +44,7 @@ impl PendingAnswer {
     /// # Errors
     /// The connection was lost, `interrupt` ended the wait, or the answer was taken by an
     /// earlier wait.
-    pub fn wait(&self, interrupt: Interrupt) -> Result<Message> {
+    pub fn wait(&self, interrupt: Interrupt) -> Result<Answer> {
         if self.is_taken.swap(true, Ordering::Relaxed) {
             return Err(ClientError::usage(
                 "the answer was taken by an earlier wait, or that wait was interrupted\n  hint: request it again",
@@ -77,8 +77,8 @@ impl Asked {
     /// The operation that made it failed, the connection was lost, `interrupt` ended the wait, or
     /// the value was taken by an earlier wait.
     pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
-        match self.pending.wait(interrupt)? {
-            Message::Value { result: Ok(Content::Data(data)), .. } => Ok(match &self.element {
+        match self.pending.wait(interrupt)?.result {
+            Ok(Reply::Value(Content::Data(data))) => Ok(match &self.element {
                 Some(element) => element.keep(data),
                 None => data,
             }),
@@ -96,8 +96,8 @@ impl AskedStatus {
     /// # Errors
     /// The connection was lost, or `interrupt` ended the wait.
     pub fn wait(self, interrupt: Interrupt) -> Result<Status> {
-        match self.0.wait(interrupt)? {
-            Message::Status { status, .. } => Ok(*status),
+        match self.0.wait(interrupt)?.result {
+            Ok(Reply::Status(status)) => Ok(*status),
             other => Err(error_in(other, SourceId::default())),
         }
     }
@@ -132,8 +132,8 @@ impl Session {
     /// Returns the statistics of all workers.
     pub fn worker_stats(&self, interrupt: Interrupt) -> Result<Vec<WorkerStats>> {
         let request = self.request(|request| ClientCommand::Statistics { request })?;
-        match self.0.wait(request, interrupt)? {
-            Message::Statistics { workers, .. } => Ok(workers),
+        match self.0.wait(request, interrupt)?.result {
+            Ok(Reply::Statistics(workers)) => Ok(workers),
             other => Err(error_in(other, SourceId::default())),
         }
     }
@@ -170,8 +170,8 @@ impl Session {
 
     fn explain(&self, begin: bool, interrupt: Interrupt) -> Result<Explanation> {
         let request = self.request(|request| ClientCommand::Explain { request, begin })?;
-        match self.0.wait(request, interrupt)? {
-            Message::Explained { explanation, .. } => Ok(explanation),
+        match self.0.wait(request, interrupt)?.result {
+            Ok(Reply::Explained(explanation)) => Ok(explanation),
             other => Err(error_in(other, SourceId::default())),
         }
     }
@@ -184,8 +184,8 @@ impl Session {
     ) -> Result<Vec<PlacedTensor>> {
         let tensor = value.id();
         let request = self.request(|request| ClientCommand::Locate { request, tensor })?;
-        match self.0.wait(request, interrupt)? {
-            Message::Located { result: Ok(copies), .. } => Ok(copies),
+        match self.0.wait(request, interrupt)?.result {
+            Ok(Reply::Located(copies)) => Ok(copies),
             other => Err(error_in(other, value.source)),
         }
     }
@@ -207,16 +207,14 @@ impl Session {
     }
 }
 
-/// Returns the error that an answer carries; a mismatched answer is a broken connection. `line` is
-/// the requested tensor's, for failures without a line.
-pub(super) fn error_in(answer: Message, line: SourceId) -> ClientError {
-    match answer {
-        Message::Value { result: Err(failure), .. }
-        | Message::Saved { result: Err(failure), .. }
-        | Message::Located { result: Err(failure), .. } => {
+/// Returns the error that an answer carries; a reply of another kind is a broken connection. `line`
+/// is the requested tensor's, for failures without a line.
+pub(super) fn error_in(result: std::result::Result<Reply, Failure>, line: SourceId) -> ClientError {
+    match result {
+        Err(failure) => {
             let location = source::text(failure.line).or_else(|| source::text(line));
             ClientError::Failed { failure, location }
         }
-        other => ClientError::Connection(format!("unexpected answer: {other:?}")),
+        Ok(other) => ClientError::Connection(format!("unexpected answer: {other:?}")),
     }
 }

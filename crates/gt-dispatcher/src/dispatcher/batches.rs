@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::entitlement::Usage;
-use gt_ir::message::Message;
+use gt_ir::message::{Answer, Reply, ServerToWorker};
 use gt_ir::{ClientCommand, LaneId, RequestId};
 
 use super::trials::isolate_first;
-use super::{Dispatcher, OVERDRAFT, PeerId, peers};
+use super::{Dispatcher, OVERDRAFT, peers};
 use crate::delivery::Delivery;
 use crate::forward::Forward;
 use crate::journal::JournalRecord;
 use crate::observability::PeerDirectory;
+use crate::peer::PeerId;
 use crate::queue::{self, UnplannedBatch};
 use crate::sessions::ClientSession;
 use crate::waiting;
@@ -46,7 +47,8 @@ impl Dispatcher {
         // session is stuck. A request is always the last command of its batch.
         while let Some(ClientCommand::Status { request }) = batch.last() {
             let request = *request;
-            self.answer_status(now, peer, request);
+            let status = Reply::Status(Box::new(self.status(now, peer)));
+            self.outbox.push(peer, Answer::new(request, status));
             batch.pop();
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
@@ -126,7 +128,7 @@ impl Dispatcher {
                 let pruning = queue::prune(&mut session.queue, &session.templates);
                 returned += pruning.returned;
                 for token in pruning.blocks {
-                    self.outbox.push(peer, Message::Release { token });
+                    self.outbox.release(peer, token);
                 }
                 if let Some(lineage) = &mut session.lineage {
                     for (number, pruned) in pruning.removed {
@@ -196,7 +198,9 @@ impl Dispatcher {
         session.unread.remove(request);
         if let Some((request, open)) = self.answers.cancel(peer, request) {
             let lane = open.lane;
-            self.outbox.push(open.worker, Message::Cancel { lane, request });
+            if let Some(worker) = open.worker {
+                self.outbox.push(worker, ServerToWorker::Cancel { lane, request });
+            }
         }
         0
     }

@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::entitlement::{Entitlement, Usage};
-use gt_ir::message::{Failure, Hello, Message, PROTOCOL_VERSION, Role, Welcome, schema};
-use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
+use gt_ir::message::{
+    Answer, ClientHello, ClientWelcome, Failure, Goodbye, Hello, Protocol, ServerToWorker, Welcome,
+    WorkerHello, WorkerWelcome,
+};
+use gt_ir::{LaneId, SlotId, SourceId, TransferId};
 
 use super::recovery::Survival;
-use super::{Dispatcher, PeerId, peers};
+use super::{Dispatcher, peers};
 use crate::journal::JournalRecord;
 use crate::lineage::Lineage;
 use crate::observability::PeerDirectory;
 use crate::observability::log::{LineKind, word};
+use crate::peer::PeerId;
 use crate::unread::UnreadValues;
 use crate::workers::RegisteredWorker;
 
@@ -47,9 +51,10 @@ impl Dispatcher {
                 let open: u64 = lanes.into_iter().map(|slot| session.flow.in_flight(slot).0).sum();
                 worker.done(now, open);
                 let (number, session) = (session.number, session.epoch);
-                self.outbox.push(worker.peer, Message::EndSession { session });
+                self.outbox.push(worker.peer, ServerToWorker::EndSession { session });
                 if session_is_kept {
-                    let dropped = Message::Retain { session: number, snapshot: None, next: 0 };
+                    let dropped =
+                        ServerToWorker::Retain { session: number, snapshot: None, next: 0 };
                     self.outbox.push(worker.peer, dropped);
                 }
             }
@@ -76,81 +81,99 @@ impl Dispatcher {
     }
 
     /// Admits a client, worker or watcher by its hello, or refuses it.
-    pub(super) fn handshake(&mut self, now: Duration, peer: PeerId, role: Role, mut hello: Hello) {
-        hello.name = word(&hello.name);
-        if hello.version != PROTOCOL_VERSION || hello.schema != schema() {
+    pub(super) fn handshake(&mut self, now: Duration, peer: PeerId, hello: Hello) {
+        let (own, theirs) = (Protocol::current(), hello.protocol());
+        if own != theirs {
             let reason = format!(
-                "this server speaks protocol {PROTOCOL_VERSION} (instruction set {:016x}), the {} '{}' speaks {} ({:016x})\n  hint: install the same version of gt on both sides",
-                schema(),
-                role.name(),
-                hello.name,
-                hello.version,
-                hello.schema
+                "this server speaks protocol {} (instruction set {:016x}), the {} '{}' speaks {} ({:016x})\n  hint: install the same version of gt on both sides",
+                own.version,
+                own.schema,
+                hello.role().name(),
+                word(hello.name()),
+                theirs.version,
+                theirs.schema
             );
             return self.refuse(now, peer, reason);
         }
         if self.sessions.get(peer).is_some() || self.workers.get(peer).is_some() {
             return self.refuse(now, peer, "said hello twice".into());
         }
-        let (machine, window) = (self.machine.clone(), self.limits.client_window);
-        let (name, data_roots) = (hello.name.clone(), self.data_roots.clone());
-        let mut welcome = Welcome { name, window, machine, data_roots, ..Welcome::default() };
-        match role {
-            Role::Client => match self.add_client(now, peer, hello) {
-                Ok(number) => welcome.session = number,
-                Err(reason) => return self.refuse(now, peer, reason),
-            },
-            Role::Worker => {
-                if let Some(earlier) = self.workers.earlier(&hello) {
-                    self.disconnect(now, earlier, "it was started again");
-                }
-                welcome.resume = hello.resume.clone();
-                welcome.is_renewed = self.workers.expects(&hello);
-                let worker = self.workers.add(peer, hello);
-                self.journal.add(|| worker.record());
-                (welcome.session, welcome.name) = (worker.id.0, worker.name.clone());
-                let kind = LineKind::WorkerRecv;
-                let details = format_args!("connected");
-                self.observability.write(now, kind, &welcome.name, "Link", 0, details);
-            }
-            Role::Watcher => {
+        match hello {
+            Hello::Client(hello) => self.welcome_client(now, peer, hello),
+            Hello::Worker(hello) => self.welcome_worker(now, peer, hello),
+            Hello::Watcher(_) => {
                 let peers = peers!(self);
                 self.observability.add_watcher(now, &mut self.outbox, peer, peers);
+                self.outbox.push(peer, Welcome::Watcher);
             }
-        }
-        let (worker, is_renewed) = (WorkerId(welcome.session), welcome.is_renewed);
-        // Pushed first: a peer reads the welcome before any other message.
-        self.outbox.push(peer, Message::Welcome(welcome));
-        if role == Role::Worker {
-            self.add_slots(now, worker);
-        }
-        if role != Role::Watcher && self.observability.is_on() {
-            self.observability.observe(now, &mut self.outbox, peer, true);
-        }
-        if role == Role::Worker {
-            self.outbox.0.extend(self.policy_kind().map(|message| (peer, message)));
-            for session in self.sessions.iter() {
-                self.outbox.0.extend(session.admission().map(|message| (peer, message)));
-            }
-            if is_renewed || self.first_epoch > 0 {
-                // Sessions may have ended while the worker was disconnected: it drops their
-                // snapshots.
-                let sessions = self.sessions.iter().map(|session| session.number).collect();
-                let oldest = self.first_epoch;
-                self.outbox.push(peer, Message::RetainSessions { sessions, oldest });
-            }
-            self.exchange_addresses(peer);
-            self.restore_waiting(now);
-            self.resume_ready(now);
         }
         self.pump(now);
+    }
+
+    fn welcome_client(&mut self, now: Duration, peer: PeerId, mut hello: ClientHello) {
+        hello.name = word(&hello.name);
+        let session = match self.add_client(now, peer, hello) {
+            Ok(number) => number,
+            Err(reason) => return self.refuse(now, peer, reason),
+        };
+        let (machine, window) = (self.machine.clone(), self.limits.client_window);
+        let data_roots = self.data_roots.clone();
+        let welcome =
+            ClientWelcome { session, window, machine, data_roots, ..ClientWelcome::default() };
+        // A peer reads the welcome before any other message.
+        self.outbox.push(peer, Welcome::Client(welcome));
+        self.observe_newcomer(now, peer);
+    }
+
+    fn welcome_worker(&mut self, now: Duration, peer: PeerId, mut hello: WorkerHello) {
+        hello.name = word(&hello.name);
+        if let Some(earlier) = self.workers.earlier(&hello) {
+            self.disconnect(now, earlier, "it was started again");
+        }
+        let (token, is_renewed) = (hello.token, self.workers.expects(&hello));
+        let worker = self.workers.add(peer, hello);
+        self.journal.add(|| worker.record());
+        let (worker, name) = (worker.id, worker.name.clone());
+        let details = format_args!("connected");
+        self.observability.write(now, LineKind::WorkerRecv, &name, "Link", 0, details);
+        let grace = Duration::ZERO;
+        let welcome = WorkerWelcome { worker, name, token, grace, is_renewed };
+        // A peer reads the welcome before any other message.
+        self.outbox.push(peer, Welcome::Worker(welcome));
+        self.add_slots(now, worker);
+        self.observe_newcomer(now, peer);
+        self.outbox.extend(peer, self.policy_kind());
+        for session in self.sessions.iter() {
+            self.outbox.extend(peer, session.admission());
+        }
+        if is_renewed || self.first_epoch > 0 {
+            // Sessions may have ended while the worker was disconnected: it drops their snapshots.
+            let sessions = self.sessions.iter().map(|session| session.number).collect();
+            let oldest = self.first_epoch;
+            self.outbox.push(peer, ServerToWorker::RetainSessions { sessions, oldest });
+        }
+        self.exchange_addresses(peer);
+        self.restore_waiting(now);
+        self.resume_ready(now);
+    }
+
+    /// Has a new client or worker emit events, if there is a log or a watcher.
+    fn observe_newcomer(&mut self, now: Duration, peer: PeerId) {
+        if self.observability.is_on() {
+            self.observability.observe(now, &mut self.outbox, peer, true);
+        }
     }
 
     /// Opens a session for a client and returns its number.
     ///
     /// # Errors
     /// The user has as many sessions as the policy allows.
-    fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> Result<u32, String> {
+    fn add_client(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        hello: ClientHello,
+    ) -> Result<u32, String> {
         let entitlement = self.entitle(&hello)?;
         let hosts = self.allowed_hosts(&entitlement);
         let number = self.sessions.next_number();
@@ -183,7 +206,7 @@ impl Dispatcher {
         let details = format_args!("session={number}{of}{weights}{quotas}");
         self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
         for worker in self.workers.iter() {
-            self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
+            self.outbox.extend(worker.peer, session.admission());
         }
         self.divide_lineage_limit();
         self.await_workers(now, peer);
@@ -196,10 +219,10 @@ impl Dispatcher {
     /// Sends a peer a goodbye with the reason, and disconnects it.
     pub(super) fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
         let session = self.sessions.get(peer);
-        let label = session.map_or_else(|| format!("peer{}", peer.0), |s| s.label.clone());
+        let label = session.map_or_else(|| format!("peer{}", peer.number), |s| s.label.clone());
         let details = format_args!("{reason}");
         self.observability.write(now, LineKind::Error, &label, "Refused", 0, details);
-        self.outbox.push(peer, Message::Goodbye { reason: reason.clone() });
+        self.outbox.push(peer, Goodbye { reason: reason.clone() });
         if self.sessions.get(peer).is_some() || self.workers.get(peer).is_some() {
             self.disconnect(now, peer, &reason);
         }
@@ -207,7 +230,7 @@ impl Dispatcher {
 
     /// Sends a new worker the addresses of the others, and the others its own.
     fn exchange_addresses(&mut self, newcomer: PeerId) {
-        let neighbour = |worker: &RegisteredWorker| Message::Neighbour {
+        let neighbour = |worker: &RegisteredWorker| ServerToWorker::Neighbour {
             worker: worker.id,
             name: worker.name.clone(),
             endpoint: worker.endpoint.clone(),
@@ -253,8 +276,7 @@ impl Dispatcher {
         for slot in slots.on(sender.id) {
             let result = Err(failure.clone());
             let piece = gt_ir::Piece { transfer, from: slot, to, result };
-            let sender = sender.id;
-            self.outbox.push(receiver.peer, Message::Piece { sender, piece });
+            self.outbox.push(receiver.peer, ServerToWorker::Piece(piece));
         }
     }
 
@@ -284,7 +306,7 @@ impl Dispatcher {
         let what = format!("the worker '{}' was lost ({reason})", lost.name);
         self.planner.set_rate(self.workers.rate());
         for worker in self.workers.iter() {
-            let message = Message::WorkerLost { worker: lost.id, name: lost.name.clone() };
+            let message = ServerToWorker::WorkerLost { worker: lost.id, name: lost.name.clone() };
             self.outbox.push(worker.peer, message);
         }
         let fabrics = Arc::new(self.workers.fabrics());
@@ -349,7 +371,7 @@ impl Dispatcher {
                 session.unread.remove(request.original);
             }
             let result = Err((*failure).clone());
-            let value = Message::Value { request: request.original, result };
+            let value = Answer::value(request.original, result);
             self.outbox.push(request.client, value);
         }
     }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use gt_ir::LaneId;
 use gt_ir::entitlement::MemoryWait;
-use gt_ir::message::Message;
+use gt_ir::message::ServerToWorker;
 
-use super::{Dispatcher, PeerId};
+use super::Dispatcher;
 use crate::observability::log::LineKind;
+use crate::peer::PeerId;
 
 /// The interval at which a stream is checked for being drained when its session sends nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -108,7 +109,7 @@ impl Dispatcher {
                 let number = shortage.wait.number;
                 let host = slots.host(*slot).and_then(|worker| self.workers.by_id(worker));
                 if let Some(worker) = host {
-                    let message = Message::MemoryTimeout { lane, number, has_waited };
+                    let message = ServerToWorker::MemoryTimeout { lane, number, has_waited };
                     self.outbox.push(worker.peer, message);
                 }
                 // Repeated after `LONGEST`, in case the message is lost.

@@ -1,5 +1,6 @@
-//! The dispatcher's state machine: routes each peer's messages to the parts of the dispatcher.
+//! The dispatcher's state machine.
 //!
+//! - [`routing`]: routes each peer's messages to the parts of the dispatcher.
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`membership`]: peers that connect and disconnect; [`quotas`]: the policy's limits on users.
 //! - [`slots`]: which workers host the slots of sessions.
@@ -16,6 +17,7 @@ mod quotas;
 mod recovery;
 mod replay;
 mod restart;
+mod routing;
 mod slots;
 mod snapshots;
 mod trials;
@@ -27,9 +29,9 @@ pub use restart::REJOIN_WITHIN;
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use gt_ir::message::{Failure, Message, Role};
-use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId, TensorId};
+use gt_ir::message::{Answer, Failure, ServerToWorker};
+use gt_ir::status::Status;
+use gt_ir::{Content, LaneId, RequestId, SlotId, TensorId};
 
 use crate::answers::PendingAnswers;
 use crate::collectives::PendingCollectives;
@@ -37,6 +39,7 @@ use crate::journal::JournalBuffer;
 use crate::lineage::LineageLimits;
 use crate::observability::log::Log;
 use crate::observability::{Clock, Cluster, Observability, PeerDirectory};
+use crate::peer::{PeerId, PeerOutbox, ToPeer};
 use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
 use crate::rules::Rules;
@@ -45,15 +48,6 @@ use crate::sessions::Sessions;
 use crate::waiting;
 use crate::workers::Workers;
 use trials::Trials;
-
-/// Identifies a link; the driver assigns the numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct PeerId(pub u64);
-
-impl PeerId {
-    /// No link: drivers count from 1.
-    pub const NOBODY: PeerId = PeerId(0);
-}
 
 /// Bounds on queues and waits.
 #[derive(Clone, Copy, Debug)]
@@ -84,16 +78,6 @@ impl Default for Limits {
 
 /// How many windows a client may send without credit before it is disconnected.
 const OVERDRAFT: u64 = 16;
-
-/// Messages to be sent, in order.
-#[derive(Default)]
-pub(crate) struct PeerOutbox(Vec<(PeerId, Message)>);
-
-impl PeerOutbox {
-    pub fn push(&mut self, peer: PeerId, message: Message) {
-        self.0.push((peer, message));
-    }
-}
 
 /// The state machine: consumes messages from peers and produces messages to them.
 pub struct Dispatcher {
@@ -135,7 +119,7 @@ macro_rules! peers {
 use peers;
 
 impl Dispatcher {
-    /// Creates a dispatcher on `machine` (see [`gt_ir::message::Hello::machine`]).
+    /// Creates a dispatcher on `machine` (see [`gt_ir::message::ClientHello::machine`]).
     pub fn new(machine: String, limits: Limits, log: Option<Log>) -> Dispatcher {
         Dispatcher {
             limits,
@@ -202,130 +186,11 @@ impl Dispatcher {
     }
 
     /// Appends the messages to be sent to `into`, in order.
-    pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, Message)>) {
+    pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, ToPeer)>) {
         if self.limits.lineage.is_some() {
             self.log_answers();
         }
         into.append(&mut self.outbox.0);
-    }
-
-    /// Handles a client's stream, of which these are the frames. `received` counts the client's
-    /// messages up to and including this one.
-    pub fn handle_stream(
-        &mut self,
-        now: Duration,
-        peer: PeerId,
-        batch: Vec<ClientCommand>,
-        frames: Vec<Bytes>,
-        received: u64,
-    ) {
-        if let Some(session) = self.sessions.get_mut(peer) {
-            session.received = received;
-        }
-        self.receive(now, peer, batch, Some(frames));
-    }
-
-    /// Handles a message from a peer whose link proves `role`.
-    pub fn handle(&mut self, now: Duration, peer: PeerId, role: Role, message: Message) {
-        let outbox = &mut self.outbox;
-        match (role, message) {
-            (_, Message::Hello(hello)) => self.handshake(now, peer, role, hello),
-            (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch, None),
-            (Role::Client, Message::Waiting) => self.client_waits(now, peer),
-            (Role::Client, Message::Confirmed { snapshot }) => {
-                self.snapshot_confirmed(peer, snapshot);
-                self.pump(now);
-            }
-            (Role::Client, Message::Received { request }) => {
-                if let Some(session) = self.sessions.get_mut(peer) {
-                    session.unread.remove(request);
-                }
-                self.pump(now);
-            }
-            (Role::Worker, Message::Backup(backup)) => self.keep_backup(now, peer, *backup),
-            (Role::Worker, Message::Backed { session, slot, snapshot, result }) => {
-                self.backup_reported(now, peer, (session, slot), snapshot, result);
-                self.pump(now);
-            }
-            (Role::Worker, Message::LaneDone { lane, weight, usage }) => {
-                self.lane_done(now, peer, lane, weight, usage);
-            }
-            (Role::Worker, Message::StepUndone { lane, failure }) => {
-                if self.is_on(lane, peer)
-                    && let Some(session) = self.sessions.by_epoch(lane.session)
-                {
-                    let client = session.peer;
-                    self.outbox.push(client, Message::StepUndone { lane, failure });
-                }
-            }
-            (Role::Worker, Message::LaneBroken { lane, reason }) => {
-                if self.is_on(lane, peer)
-                    && let Some(session) = self.sessions.by_epoch(lane.session)
-                {
-                    let client = session.peer;
-                    self.refuse(now, client, reason);
-                }
-            }
-            (Role::Worker, Message::MemoryWait { lane, wait }) => {
-                self.memory_wait(now, peer, lane, wait);
-            }
-            (Role::Worker, Message::Value { request, result }) => {
-                self.answer(now, peer, request, result);
-            }
-            (Role::Worker, Message::Saved { request, result }) => {
-                self.answers.saved(outbox, request, peer, result);
-            }
-            (Role::Worker, Message::Ready { lane, transfer, members, result }) => {
-                if self.is_on(lane, peer) {
-                    let messages = self.collectives.ready(lane, transfer, members, result);
-                    self.send_to_lanes(lane.session, messages);
-                }
-            }
-            (Role::Worker, Message::Undelivered { transfer, to, reason }) => {
-                self.undelivered(now, peer, transfer, to, reason);
-            }
-            (Role::Worker, Message::Statistics { request, workers }) => {
-                self.answers.survey(outbox, request, peer, workers.into_iter().next());
-            }
-            (Role::Worker, Message::Report(report)) => {
-                if let Some(worker) = self.workers.get(peer) {
-                    self.observability.take_report(worker.id, peer, *report);
-                }
-            }
-            (Role::Worker | Role::Client, Message::Events { events, dropped }) => {
-                let peers = peers!(self);
-                self.observability.take_events(now, peer, role, events, dropped, peers);
-            }
-            (Role::Worker | Role::Client, Message::Observed { sent, here }) => {
-                self.observability.measure(now, outbox, peer, sent, here);
-            }
-            (Role::Watcher, Message::Watch { limit }) => {
-                self.observability.send_events(outbox, peer, limit, peers!(self));
-            }
-            (Role::Watcher, Message::Stream(questions)) => match questions[..] {
-                [ClientCommand::Status { request }] => self.answer_status(now, peer, request),
-                _ => self.refuse(now, peer, "a watcher may only ask for the status".into()),
-            },
-            (role, Message::Release { token }) => match self.answers.mapped(token) {
-                Some(owner) => self.release(now, owner, token),
-                // A worker lent the block before the server was restarted.
-                None if role == Role::Client && self.first_epoch > 0 => {
-                    let workers = self.workers.iter();
-                    workers.for_each(|it| outbox.push(it.peer, Message::Release { token }));
-                }
-                None => {}
-            },
-            (_, Message::Goodbye { .. }) => {
-                if let Some(worker) = self.workers.get_mut(peer) {
-                    worker.is_stopped = true;
-                }
-                self.disconnect(now, peer, "said goodbye");
-            }
-            (role, other) => {
-                let reason = format!("a {} may not send {}", role.name(), other.name());
-                self.refuse(now, peer, reason);
-            }
-        }
     }
 
     /// Advances the time: fails requests that have waited too long for a worker, and ends sessions
@@ -392,8 +257,14 @@ impl Dispatcher {
         host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
     }
 
+    /// Returns the client of a lane's session, if the lane is on the worker of a link.
+    fn client_of(&self, lane: LaneId, peer: PeerId) -> Option<PeerId> {
+        let session = self.sessions.by_epoch(lane.session).filter(|_| self.is_on(lane, peer))?;
+        Some(session.peer)
+    }
+
     /// Sends messages to the workers of a session's slots.
-    fn send_to_lanes(&mut self, session: u32, messages: Vec<(SlotId, Message)>) {
+    fn send_to_lanes(&mut self, session: u32, messages: Vec<(SlotId, ServerToWorker)>) {
         let Some(session) = self.sessions.by_epoch(session) else { return };
         for (slot, message) in messages {
             let host = session.catalogue.slots.host(slot);
@@ -419,7 +290,7 @@ impl Dispatcher {
         let Some(request) = self.answers.close(request, peer) else {
             // The request was cancelled, or its client has disconnected: release the shared memory.
             if let Ok(Content::Shared { block, .. }) = &result {
-                self.outbox.push(peer, Message::Release { token: block.token });
+                self.outbox.release(peer, block.token);
             }
             return;
         };
@@ -430,8 +301,7 @@ impl Dispatcher {
             self.answers.share(block.token, peer, request.client);
         }
         if let Some(known) = request.known {
-            let message = Message::Value { request: request.original, result };
-            return self.compare(request.client, known, &message);
+            return self.compare(request.client, known, &result);
         }
         // The client confirms values only: a failure counts as read at once.
         if result.is_err()
@@ -439,14 +309,12 @@ impl Dispatcher {
         {
             session.unread.remove(request.original);
         }
-        self.outbox.push(request.client, Message::Value { request: request.original, result });
+        self.outbox.push(request.client, Answer::value(request.original, result));
     }
 
-    /// Answers a status request.
-    fn answer_status(&mut self, now: Duration, peer: PeerId, request: RequestId) {
+    /// Returns the status, as `peer` is to see it.
+    fn status(&self, now: Duration, peer: PeerId) -> Status {
         let Dispatcher { sessions, workers, answers, observability, rules, .. } = self;
-        let cluster = Cluster { sessions, workers, answers, observability, rules };
-        let status = cluster.status(now, peer);
-        self.outbox.push(peer, Message::Status { request, status: Box::new(status) });
+        Cluster { sessions, workers, answers, observability, rules }.status(now, peer)
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use gt_ir::entitlement::{Entitlement, PolicyKind};
-use gt_ir::message::{Hello, Message};
+use gt_ir::message::{ClientHello, ServerToClient, ServerToWorker};
 
-use super::{Dispatcher, PeerId};
+use super::Dispatcher;
 use crate::observability::log::LineKind;
+use crate::peer::PeerId;
 use crate::planner::Host;
 use crate::rules::Rules;
 use crate::sessions::ClientSession;
@@ -100,7 +101,7 @@ impl Dispatcher {
         session.entitlement.is_away = is_away;
         let (session, entitlement) = (session.epoch, session.entitlement.clone());
         for worker in self.workers.iter() {
-            let admission = Message::Admit { session, entitlement: entitlement.clone() };
+            let admission = ServerToWorker::Admit { session, entitlement: entitlement.clone() };
             self.outbox.push(worker.peer, admission);
         }
     }
@@ -120,9 +121,7 @@ impl Dispatcher {
         self.has_time_limits = rules.has_time_limits();
         self.rules = rules;
         for worker in self.workers.iter() {
-            self.outbox
-                .0
-                .extend(divided.map(|policy_kind| (worker.peer, Message::Divide(policy_kind))));
+            self.outbox.extend(worker.peer, divided.map(ServerToWorker::SetPolicy));
         }
         for session in self.sessions.iter_mut() {
             // Warnings under the previous policy are void.
@@ -132,7 +131,7 @@ impl Dispatcher {
             let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
             if session.entitlement != entitlement {
                 session.entitlement = entitlement.clone();
-                let admission = Message::Admit { session: session.epoch, entitlement };
+                let admission = ServerToWorker::Admit { session: session.epoch, entitlement };
                 for worker in self.workers.iter() {
                     self.outbox.push(worker.peer, admission.clone());
                 }
@@ -199,7 +198,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The user, the team or the key has as many sessions as it may have.
-    pub(super) fn entitle(&self, hello: &Hello) -> Result<Entitlement, String> {
+    pub(super) fn entitle(&self, hello: &ClientHello) -> Result<Entitlement, String> {
         let user = hello.badge.as_ref().map(|badge| (&*badge.user, &*badge.team));
         let (user, team) = user.unwrap_or_default();
         for (holder, rule) in self.rules.of(user, team) {
@@ -260,7 +259,7 @@ impl Dispatcher {
                     let text = end.warning(&session.label, now);
                     let (kind, details) = (LineKind::Send, format_args!("{text}"));
                     self.observability.write(now, kind, &session.label, "Notice", 0, details);
-                    self.outbox.push(session.peer, Message::Notice { text });
+                    self.outbox.push(session.peer, ServerToClient::Notice { text });
                 }
             }
         }
@@ -283,9 +282,9 @@ impl Dispatcher {
     }
 
     /// Returns the message that sets a new worker's sharing policy; `None` for the default.
-    pub(super) fn policy_kind(&self) -> Option<Message> {
+    pub(super) fn policy_kind(&self) -> Option<ServerToWorker> {
         let policy_kind = self.rules.policy_kind;
-        (policy_kind != PolicyKind::default()).then_some(Message::Divide(policy_kind))
+        (policy_kind != PolicyKind::default()).then_some(ServerToWorker::SetPolicy(policy_kind))
     }
 }
 

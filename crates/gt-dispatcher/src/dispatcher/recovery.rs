@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use gt_ir::message::Message;
+use gt_ir::message::{ServerToClient, ServerToWorker};
 use gt_ir::snapshot::Owner;
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
-use super::{Dispatcher, PeerId};
+use super::Dispatcher;
 use crate::flow::Flow;
 use crate::lineage::{HandOver, SessionSnapshot, SnapshotStage, SnapshotState};
 use crate::observability::log::LineKind;
+use crate::peer::PeerId;
 use crate::planner::PlanCache;
 use crate::sessions::ClientSession;
 use crate::workers::RegisteredWorker;
@@ -75,7 +76,7 @@ impl Dispatcher {
         }
         self.unprotect(peer, &reason);
         let text = format!("{what}, and the tensors that it held could not be restored: {reason}");
-        self.outbox.push(peer, Message::Notice { text });
+        self.outbox.push(peer, ServerToClient::Notice { text });
         Survival::Lost(reason)
     }
 
@@ -176,8 +177,8 @@ impl Dispatcher {
         let admission = session.admission();
         let count = session.lineage.as_ref().map_or(0, |lineage| lineage.log.len());
         for worker in self.workers.iter_mut() {
-            self.outbox.push(worker.peer, Message::EndSession { session: old });
-            self.outbox.0.extend(admission.clone().map(|message| (worker.peer, message)));
+            self.outbox.push(worker.peer, ServerToWorker::EndSession { session: old });
+            self.outbox.extend(worker.peer, admission.clone());
         }
         self.collectives.end_session(old);
         self.answers.forget_client(peer);
@@ -193,7 +194,7 @@ impl Dispatcher {
                 let text = format!(
                     "{what}: the session's tensors are restored, from its last snapshot and {count} batches since"
                 );
-                self.outbox.push(peer, Message::Notice { text });
+                self.outbox.push(peer, ServerToClient::Notice { text });
             }
             RecoveryCause::Rebalanced(what) => {
                 let label = self.sessions.get(peer).map(|session| session.label.clone());
@@ -219,7 +220,7 @@ impl Dispatcher {
         let text = format!(
             "the session waits for the workers {names} to be started again: they have its tensors in their --state"
         );
-        self.outbox.push(peer, Message::Notice { text });
+        self.outbox.push(peer, ServerToClient::Notice { text });
     }
 
     /// Returns the names of the disconnected workers that hold values of a session's base.
@@ -283,14 +284,14 @@ impl Dispatcher {
                 match holders.first().and_then(|holder| self.workers.by_id(*holder)) {
                     Some(holder) => {
                         let to = Some(host);
-                        let message = Message::HandOver { session, slot, snapshot, to };
+                        let message = ServerToWorker::HandOver { session, slot, snapshot, to };
                         self.outbox.push(holder.peer, message);
                         let hand_over = HandOver { holder: holder.id, is_indirect: false };
                         lineage.handovers.insert(slot, hand_over);
                     }
                     None => copy.kept.iter().for_each(|kept| {
                         let backup = kept.backup(Owner { session, slot }, snapshot);
-                        self.outbox.push(to, Message::Backup(Box::new(backup)));
+                        self.outbox.push(to, ServerToWorker::Backup(Box::new(backup)));
                     }),
                 }
             }

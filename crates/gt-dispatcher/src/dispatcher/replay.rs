@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::SourceId;
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, Reply, ServerToClient};
+use gt_ir::{Content, SourceId};
 
-use super::{Dispatcher, PeerId};
+use super::Dispatcher;
 use crate::lineage::Digest;
+use crate::peer::PeerId;
 use crate::queue::UnplannedBatch;
 use crate::sessions::ClientSession;
 
@@ -51,17 +52,20 @@ impl Dispatcher {
     }
 
     /// Compares a recomputed value with the one that the client already received.
-    pub(super) fn compare(&mut self, peer: PeerId, known: Digest, message: &Message) {
-        if Digest::of(message) == Some(known) {
-            return;
-        }
-        let reason = match message {
-            Message::Value { result: Err(failure), .. } => failure.reason.clone(),
+    pub(super) fn compare(
+        &mut self,
+        peer: PeerId,
+        known: Digest,
+        result: &Result<Content, Failure>,
+    ) {
+        let reason = match result {
+            Ok(content) if Digest::of(content) == Some(known) => return,
+            Err(failure) => failure.reason.clone(),
             // An engine that does not promise equal bits may sum in another order.
             _ if self.workers.iter().any(|worker| !worker.is_exact) => {
                 let text = "a recomputed value differs from the original, as the \
                             engine does not promise equal bits";
-                return self.outbox.push(peer, Message::Notice { text: text.into() });
+                return self.outbox.push(peer, ServerToClient::Notice { text: text.into() });
             }
             _ => "a value differs from the one that the program received".to_string(),
         };
@@ -81,11 +85,15 @@ impl Dispatcher {
     pub(super) fn log_answers(&mut self) {
         let mut waiting = Vec::new();
         for (peer, message) in &self.outbox.0 {
-            if let Some(request) = message.answers()
+            if let Some(answer) = message.answer()
                 && let Some(session) = self.sessions.get_mut(*peer)
                 && let Some(lineage) = &mut session.lineage
             {
-                lineage.log.mark_answered(request, Digest::of(message));
+                let digest = match &answer.result {
+                    Ok(Reply::Value(content)) => Digest::of(content),
+                    _ => None,
+                };
+                lineage.log.mark_answered(answer.request, digest);
                 waiting.extend(lineage.is_pending_stored().then_some(*peer));
             }
         }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
-use gt_ir::message::{Message, Resume};
+use gt_ir::message::{Resume, ServerToClient};
 
-use super::{Dispatcher, PeerId};
+use super::Dispatcher;
 use crate::journal::{BaseRecord, History, JournalRecord, SessionHistory, StoredCopy};
 use crate::lineage::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+use crate::peer::PeerId;
 use crate::planner::Slots;
 use crate::sessions::ClientSession;
 use crate::unread::UnreadValues;
@@ -92,7 +93,7 @@ impl Dispatcher {
     /// Sends all clients a notice.
     pub fn notify_all(&mut self, text: &str) {
         for peer in self.sessions.peers() {
-            self.outbox.push(peer, Message::Notice { text: text.into() });
+            self.outbox.push(peer, ServerToClient::Notice { text: text.into() });
         }
     }
 
@@ -192,7 +193,7 @@ impl Dispatcher {
             // had.
             state.catalogue.slots = Slots::default();
             for token in blocks {
-                self.outbox.push(peer, Message::Release { token });
+                self.outbox.release(peer, token);
             }
         }
         for batch in batches {
@@ -303,7 +304,7 @@ impl Dispatcher {
                 let text = format!(
                     "the server was started again: it waits for the workers {names}, which have the session's tensors"
                 );
-                self.outbox.push(peer, Message::Notice { text });
+                self.outbox.push(peer, ServerToClient::Notice { text });
             }
             return;
         }
@@ -356,12 +357,12 @@ impl Dispatcher {
         lineage.lacks_second_copy |= missing.iter().any(is_lost);
         self.observability.emit_recovery(now, session, count);
         for worker in self.workers.iter() {
-            self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
+            self.outbox.extend(worker.peer, session.admission());
         }
         let text = format!(
             "the server was started again: the session's tensors are restored, from its last snapshot and {count} batches since"
         );
-        self.outbox.push(peer, Message::Notice { text });
+        self.outbox.push(peer, ServerToClient::Notice { text });
         self.notify_arithmetic_change(peer, &arithmetics);
         self.restore(now, peer);
     }

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::Message;
+use gt_ir::message::{ServerToClient, ServerToWorker};
 use gt_ir::{LaneId, SlotId, WorkerId};
 
+use super::Dispatcher;
 use super::recovery::RecoveryCause;
 use super::snapshots::keeper;
-use super::{Dispatcher, PeerId};
+use crate::peer::PeerId;
 use crate::planner::Host;
 use crate::sessions::ClientSession;
 use crate::workers::RegisteredWorker;
@@ -63,7 +64,7 @@ impl Dispatcher {
         if catalogue.slots.parameters().count != parameters.count {
             let count = catalogue.slots.count();
             let text = format!("a worker has joined: the session has {count} slots now");
-            self.outbox.push(peer, Message::Notice { text });
+            self.outbox.push(peer, ServerToClient::Notice { text });
         }
         self.journal.add_slots(session);
         if !had_worker {
@@ -100,7 +101,7 @@ impl Dispatcher {
             let text = format!(
                 "the session has {count} slots, and {all} workers are connected: gt.rescale({all}) uses all of them"
             );
-            self.outbox.push(peer, Message::Notice { text });
+            self.outbox.push(peer, ServerToClient::Notice { text });
         }
     }
 
@@ -122,7 +123,7 @@ impl Dispatcher {
                 "slot {number} is on the worker '{}' now, which computes with {new}, not {old}: results may differ in their last bits",
                 host.name
             );
-            self.outbox.push(peer, Message::Notice { text });
+            self.outbox.push(peer, ServerToClient::Notice { text });
         }
     }
 
@@ -194,7 +195,8 @@ impl Dispatcher {
             let Some(to) = keeper(&self.workers, holder, &lineage.unreachable) else { continue };
             let Some(snapshot) = lineage.copy_to(slot, to) else { continue };
             let Some(holder) = self.workers.by_id(holder) else { continue };
-            let message = Message::HandOver { session: *number, slot, snapshot, to: Some(to) };
+            let message =
+                ServerToWorker::HandOver { session: *number, slot, snapshot, to: Some(to) };
             self.outbox.push(holder.peer, message);
         }
     }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::Message;
+use gt_ir::message::{ServerToClient, ServerToWorker};
 use gt_ir::snapshot::{self, Backup, Unkept};
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
-use super::{Dispatcher, PeerId};
+use super::Dispatcher;
 use crate::journal::JournalRecord;
 use crate::lineage::{HandOver, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+use crate::peer::PeerId;
 use crate::sessions::ClientSession;
 use crate::workers::{RegisteredWorker, Workers};
 
@@ -111,7 +112,7 @@ impl Dispatcher {
         if lineage.handovers.contains_key(&owner.slot) {
             let host = session.catalogue.slots.host(owner.slot);
             if let Some(host) = host.and_then(|worker| self.workers.by_id(worker)) {
-                self.outbox.push(host.peer, Message::Backup(Box::new(backup)));
+                self.outbox.push(host.peer, ServerToWorker::Backup(Box::new(backup)));
             }
             return;
         }
@@ -170,7 +171,7 @@ impl Dispatcher {
                     if from == Some(*holder) && !*is_indirect =>
                 {
                     *is_indirect = true;
-                    let message = Message::HandOver { session, slot, snapshot, to: None };
+                    let message = ServerToWorker::HandOver { session, slot, snapshot, to: None };
                     if let Some(holder) = self.workers.by_id(*holder) {
                         self.outbox.push(holder.peer, message);
                     }
@@ -226,7 +227,7 @@ impl Dispatcher {
             // have received them.
             if pending.stage == SnapshotStage::Collecting {
                 pending.stage = SnapshotStage::Confirming;
-                self.outbox.push(peer, Message::Confirm { snapshot: pending.number });
+                self.outbox.push(peer, ServerToClient::Confirm { snapshot: pending.number });
             }
             return;
         }
@@ -264,7 +265,7 @@ impl Dispatcher {
     }
 
     /// Notifies workers which snapshots to retain.
-    fn notify_holders(&mut self, holders: BTreeSet<WorkerId>, retain: &Message) {
+    fn notify_holders(&mut self, holders: BTreeSet<WorkerId>, retain: &ServerToWorker) {
         for worker in holders.into_iter().filter_map(|id| self.workers.by_id(id)) {
             self.outbox.push(worker.peer, retain.clone());
         }
@@ -273,7 +274,7 @@ impl Dispatcher {
     /// Releases a client's shared memory.
     pub(super) fn release_blocks(&mut self, client: PeerId, blocks: Vec<u128>) {
         for token in blocks {
-            self.outbox.push(client, Message::Release { token });
+            self.outbox.release(client, token);
         }
     }
 
@@ -300,7 +301,7 @@ impl Dispatcher {
         self.notify_holders(holders, &retain);
         if is_unkept {
             let text = format!("the session's tensors will be lost if a worker is lost: {reason}");
-            self.outbox.push(peer, Message::Notice { text });
+            self.outbox.push(peer, ServerToClient::Notice { text });
         }
     }
 
@@ -313,7 +314,7 @@ impl Dispatcher {
         }
         self.unprotect(peer, reason);
         let text = format!("the session's tensors will be lost if a worker is lost: {reason}");
-        self.outbox.push(peer, Message::Notice { text });
+        self.outbox.push(peer, ServerToClient::Notice { text });
     }
 
     /// Marks a session as having no snapshot to be restored from, for this reason.
@@ -350,7 +351,7 @@ impl Dispatcher {
     pub(super) fn release(&mut self, now: Duration, owner: PeerId, token: u128) {
         let lineage = self.sessions.get_mut(owner).and_then(|session| session.lineage.as_mut());
         if !lineage.is_some_and(|lineage| lineage.hold(now, token)) {
-            self.outbox.push(owner, Message::Release { token });
+            self.outbox.release(owner, token);
         }
     }
 }

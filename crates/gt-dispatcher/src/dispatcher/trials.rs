@@ -6,12 +6,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, ServerToClient};
 use gt_ir::{ClientCommand, Operand, SourceId, WorkerCommand, WorkerId};
 
-use super::{Dispatcher, PeerId};
+use super::Dispatcher;
 use crate::lineage::{CommandKey, TrialVerdict, TriedCommand};
 use crate::observability::log::LineKind;
+use crate::peer::PeerId;
 use crate::planner::Catalogue;
 use crate::queue::UnplannedBatch;
 use crate::sessions::ClientSession;
@@ -110,7 +111,7 @@ impl Dispatcher {
         let details = format_args!("{text}");
         self.observability.write(now, LineKind::Error, label, "WorkerLost", 0, details);
         if continues {
-            self.outbox.push(peer, Message::Notice { text });
+            self.outbox.push(peer, ServerToClient::Notice { text });
         } else {
             self.refuse(now, peer, format!("its commands end workers: {text}"));
         }

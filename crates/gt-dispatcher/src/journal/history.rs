@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use gt_ir::WorkerId;
-use gt_ir::message::Hello;
+use gt_ir::message::ClientHello;
 
 use super::{BaseRecord, JournalRecord, StoredTensors};
 use crate::planner::{Slots, TensorTable};
@@ -30,7 +30,7 @@ pub(crate) struct StoredWorker {
 /// The records from which a session is restored.
 pub struct SessionHistory {
     pub number: u32,
-    pub hello: Box<Hello>,
+    pub hello: Box<ClientHello>,
     /// The number of the client's messages that were received.
     pub received: u64,
     /// The last snapshot, `None` if there is none yet; or why the session cannot be restored.
@@ -182,7 +182,6 @@ mod tests {
     use std::sync::Arc;
 
     use gt_ir::TensorId;
-    use gt_ir::message::Role;
 
     use super::*;
     use crate::lineage::SnapshotState;
@@ -219,7 +218,7 @@ mod tests {
     /// Returns the history of session 3 after these records, which are encoded and decoded.
     fn history(records: Vec<JournalRecord>) -> SessionHistory {
         let mut history = History::default();
-        let hello = Box::new(Hello::new(Role::Client, "ada"));
+        let hello = Box::new(ClientHello::new("ada"));
         let begin = JournalRecord::Session { session: 3, hello };
         for record in std::iter::once(begin).chain(records) {
             history.add(JournalRecord::decode(&record.encode()).expect("encoded above"));
@@ -256,7 +255,7 @@ mod tests {
         let unkept = history(vec![batch(0), unkept, batch(1)]).take_batches().err();
         assert_eq!(unkept.as_deref(), Some("no room"));
         let mut all = History::default();
-        let hello = Box::new(Hello::new(Role::Client, "ada"));
+        let hello = Box::new(ClientHello::new("ada"));
         all.add(JournalRecord::Session { session: 4, hello });
         all.add(JournalRecord::SessionEnd { session: 4 });
         assert!(all.take_sessions().is_empty() && all.sessions_last == 4);

@@ -9,7 +9,7 @@
 mod history;
 
 use bytes::Bytes;
-use gt_ir::message::Hello;
+use gt_ir::message::ClientHello;
 use gt_ir::wire::{self, Decoded};
 use gt_ir::{SlotId, WorkerId, record};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub enum JournalRecord {
     /// A session begins, with this hello and its token.
     Session {
         session: u32,
-        hello: Box<Hello>,
+        hello: Box<ClientHello>,
     },
     /// A batch of a session. `received` counts the client's messages up to and including it.
     Batch {

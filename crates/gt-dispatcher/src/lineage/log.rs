@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use gt_ir::message::Message;
+use gt_ir::message::ClientToServer;
 use gt_ir::{ClientCommand, Content, RequestId, TensorId, codec};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,10 +21,10 @@ const SMALL: usize = 4 << 10;
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    /// Returns the digest of a small value; `None` for large values and failures.
-    pub fn of(message: &Message) -> Option<Digest> {
-        match message {
-            Message::Value { result: Ok(Content::Data(data)), .. } if data.bytes.len() <= SMALL => {
+    /// Returns the digest of a small value; `None` for large ones.
+    pub fn of(content: &Content) -> Option<Digest> {
+        match content {
+            Content::Data(data) if data.bytes.len() <= SMALL => {
                 let mut hasher = DefaultHasher::new();
                 (data.dtype.name(), data.shape.dims(), &data.bytes[..]).hash(&mut hasher);
                 Some(Digest(hasher.finish()))
@@ -51,6 +51,18 @@ pub(crate) fn shared_bytes(commands: &[ClientCommand]) -> u64 {
         _ => 0,
     });
     shared.sum()
+}
+
+/// Returns the commands of a batch.
+///
+/// # Errors
+/// The frames are not those of a stream.
+fn commands_in(frames: &[Bytes]) -> Result<Vec<ClientCommand>, String> {
+    match codec::decode(frames) {
+        Ok(ClientToServer::Stream(commands)) => Ok(commands),
+        Ok(_) => Err("a message of the journal is not a stream".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// A batch, as the client sent it.
@@ -135,10 +147,7 @@ impl BatchLog {
     pub fn restore(&mut self, batch: StoredBatch) -> Result<(), String> {
         let StoredBatch { number, frames, pruned, slots } = batch;
         debug_assert_eq!(number, self.end(), "batches are restored in order");
-        let message = codec::decode(&frames).map_err(|error| error.to_string())?;
-        let Message::Stream(commands) = message else {
-            return Err(format!("{} is not a stream", message.name()));
-        };
+        let commands = commands_in(&frames)?;
         let number = self.add(frames, shared_bytes(&commands), 0, requests(&commands));
         if let Some(entry) = self.entry(number) {
             entry.slots = slots;
@@ -322,10 +331,9 @@ impl BatchLog {
         self.next = (number + 1 < self.end()).then_some(number + 1);
         let index = usize::try_from(number - self.first).ok()?;
         let entry = self.entries.get(index)?;
-        let mut commands = match codec::decode(&entry.frames) {
-            Ok(Message::Stream(commands)) => commands,
-            Ok(other) => return Some(Err(format!("{} is not a stream", other.name()))),
-            Err(error) => return Some(Err(error.to_string())),
+        let mut commands = match commands_in(&entry.frames) {
+            Ok(commands) => commands,
+            Err(reason) => return Some(Err(reason)),
         };
         entry.pruned.remove_from(&mut commands);
         commands.retain(|command| match command {

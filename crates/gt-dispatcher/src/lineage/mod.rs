@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::message::Message;
+use gt_ir::message::ServerToWorker;
 use gt_ir::{SlotId, WorkerId};
 
 use pace::Pace;
@@ -296,10 +296,10 @@ impl Lineage {
     }
 
     /// Returns the message that workers retain the base of this session, and later snapshots.
-    pub fn retain(&self, session: u32) -> Message {
+    pub fn retain(&self, session: u32) -> ServerToWorker {
         // A session without a base has none to retain, but may have one again.
         let snapshot = self.base.as_ref().map_or(0, |base| base.number);
-        Message::Retain { session, snapshot: Some(snapshot), next: self.last + 1 }
+        ServerToWorker::Retain { session, snapshot: Some(snapshot), next: self.last + 1 }
     }
 
     /// Returns the base, if the session can be restored from it on the connected workers.

@@ -9,7 +9,7 @@ use gt_ir::message::Failure;
 use super::log::LineKind;
 use super::{Observability, PeerDirectory, of_batch};
 use crate::answers::PendingFetch;
-use crate::dispatcher::PeerId;
+use crate::peer::PeerId;
 use crate::sessions::ClientSession;
 
 /// Queueing times up to this emit no event.

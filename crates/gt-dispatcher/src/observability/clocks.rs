@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use crate::dispatcher::PeerId;
+use crate::peer::PeerId;
 
 /// The number of probes in a round: at least `AT_LEAST`, and up to `AT_MOST` while the error
 /// exceeds [`WELL`].
@@ -121,7 +121,7 @@ impl PeerClocks {
 mod tests {
     use super::*;
 
-    const PEER: PeerId = PeerId(7);
+    const PEER: PeerId = PeerId::client(7);
 
     fn micros(count: u64) -> Duration {
         Duration::from_micros(count)

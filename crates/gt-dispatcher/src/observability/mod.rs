@@ -16,13 +16,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::event::{Event, EventKind, Subject, Track, What};
-use gt_ir::message::{Message, Named, Role};
+use gt_ir::message::{Named, Role};
 use gt_ir::status::Report;
 use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
-use crate::dispatcher::{PeerId, PeerOutbox};
+use crate::peer::{PeerId, PeerOutbox};
 use crate::sessions::Sessions;
 use crate::workers::Workers;
 use clocks::PeerClocks;
@@ -160,7 +160,7 @@ impl Observability {
     pub fn observe(&mut self, now: Duration, outbox: &mut PeerOutbox, peer: PeerId, on: bool) {
         let sent = self.time(now);
         self.clocks.ask(now, peer);
-        outbox.push(peer, Message::Observe { on, sent });
+        outbox.observe(peer, on, sent);
     }
 
     /// Probes the clocks that are due.
@@ -203,22 +203,23 @@ impl Observability {
         &mut self,
         now: Duration,
         peer: PeerId,
-        role: Role,
         events: Vec<Event>,
         dropped: u64,
         peers: PeerDirectory,
     ) {
         self.dropped = self.dropped.saturating_add(dropped);
         self.watchers.count_dropped(dropped);
-        let (track, session) = match role {
+        let (track, session) = match peer.role {
             Role::Worker => match peers.workers.get(peer) {
                 Some(worker) => (Track::Worker(worker.id), None),
                 None => return,
             },
-            _ => match peers.sessions.get(peer) {
+            Role::Client => match peers.sessions.get(peer) {
                 Some(session) => (Track::Client, Some(session.number)),
                 None => return,
             },
+            // Watchers emit no events.
+            Role::Watcher => return,
         };
         for event in events {
             let session = session.unwrap_or(event.session);

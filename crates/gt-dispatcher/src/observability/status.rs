@@ -9,7 +9,7 @@ use gt_ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 
 use super::Observability;
 use crate::answers::PendingAnswers;
-use crate::dispatcher::PeerId;
+use crate::peer::PeerId;
 use crate::rules::Rules;
 use crate::sessions::{ClientSession, Sessions};
 use crate::workers::Workers;
@@ -171,7 +171,10 @@ impl Cluster<'_> {
             };
         }
         if let Some(request) = self.answers.oldest(session.peer) {
-            let worker = self.workers.get(request.worker).map(|worker| worker.name.clone());
+            let worker = request
+                .worker
+                .and_then(|worker| self.workers.get(worker))
+                .map(|worker| worker.name.clone());
             return Waits::Value {
                 tensor: request.tensor,
                 worker: worker.unwrap_or_default(),

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use gt_ir::TensorId;
 use gt_ir::event::{Event, EventKind, Subject, Track, What};
-use gt_ir::message::{Message, Named};
+use gt_ir::message::{Named, ServerToWatcher};
 
-use crate::dispatcher::PeerId;
+use crate::peer::PeerId;
 use crate::sessions::ClientSession;
 
 /// The capacity of a watcher's queue.
@@ -76,7 +76,7 @@ impl Watchers {
         peer: PeerId,
         limit: u32,
         name: impl Fn(Named) -> Option<String>,
-    ) -> Vec<Message> {
+    ) -> Vec<ServerToWatcher> {
         let Some(watcher) = self.0.get_mut(&peer) else { return Vec::new() };
         watcher.wants_events = true;
         let count = watcher.events.len().min(limit as usize);
@@ -89,8 +89,8 @@ impl Watchers {
         named.retain(|named| watcher.named_before.insert(*named));
         let names: Vec<(Named, String)> =
             named.into_iter().filter_map(|named| Some((named, name(named)?))).collect();
-        let names = (!names.is_empty()).then_some(Message::Names(names));
-        names.into_iter().chain([Message::Events { events, dropped }]).collect()
+        let names = (!names.is_empty()).then_some(ServerToWatcher::Names(names));
+        names.into_iter().chain([ServerToWatcher::Events { events, dropped }]).collect()
     }
 }
 

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::explain::PlacedTensor;
-use gt_ir::message::{Message, Role};
+use gt_ir::message::{ClientToServer, Reply, ServerToClient, ServerToWorker};
 use gt_ir::{ClientCommand, Fabric, RequestId, TensorId};
 
-use super::hello;
 use super::listing::Listing;
+use super::{client, worker};
 
-const CLIENT: PeerId = PeerId(100);
+const CLIENT: PeerId = PeerId::client(100);
 
 /// A dispatcher with workers that never complete a command.
 pub struct Golden {
@@ -38,27 +38,28 @@ impl Golden {
             workers: vec![Vec::new(); workers.len()],
             placements: BTreeMap::new(),
         };
-        for (worker, fabric) in workers.into_iter().enumerate() {
-            let message = hello(Role::Worker, format!("w{worker}"), fabric);
-            golden.handle(PeerId(1 + worker as u64), Role::Worker, message);
+        for (number, fabric) in (0..).zip(workers) {
+            golden.handle(PeerId::worker(number), worker(format!("w{number}"), fabric));
         }
-        golden.handle(CLIENT, Role::Client, hello(Role::Client, "client".into(), None));
+        golden.handle(CLIENT, client("client".into(), None));
         golden
     }
 
-    fn handle(&mut self, peer: PeerId, role: Role, message: Message) {
-        self.dispatcher.handle(Duration::ZERO, peer, role, message);
+    fn handle(&mut self, peer: PeerId, message: impl Into<FromPeer>) {
+        self.dispatcher.handle(Duration::ZERO, peer, message);
         let mut out = Vec::new();
         self.dispatcher.take_outbox(&mut out);
         for (peer, message) in out {
             match message {
-                Message::Work { lane, commands } => {
-                    let (listing, worker) = (&mut self.listing, peer.0 as usize - 1);
+                ToPeer::Worker(ServerToWorker::Work { lane, commands }) => {
+                    let (listing, worker) = (&mut self.listing, peer.number as usize);
                     let lines = commands.iter().map(|command| listing.worker(lane.slot, command));
                     self.workers[worker].extend(lines);
                 }
-                Message::Located { request, result: Ok(copies) } => {
-                    self.placements.insert(TensorId(request.0), copies);
+                ToPeer::Client(ServerToClient::Answer(answer)) => {
+                    if let Ok(Reply::Located(copies)) = answer.result {
+                        self.placements.insert(TensorId(answer.request.0), copies);
+                    }
                 }
                 _ => {}
             }
@@ -72,7 +73,7 @@ impl Golden {
         for batch in batches {
             let lines = batch.iter().map(|command| (command.made(), self.listing.client(command)));
             client.push(lines.collect::<Vec<_>>());
-            self.handle(CLIENT, Role::Client, Message::Stream(batch));
+            self.handle(CLIENT, ClientToServer::Stream(batch));
         }
         let made = client.iter().flatten().filter_map(|(made, _)| *made);
         let locate = made.map(|tensor| {
@@ -82,7 +83,7 @@ impl Golden {
         let locate = locate.collect();
         let workers = std::mem::take(&mut self.workers);
         self.workers = vec![Vec::new(); workers.len()];
-        self.handle(CLIENT, Role::Client, Message::Stream(locate));
+        self.handle(CLIENT, ClientToServer::Stream(locate));
 
         let batches = client.iter().map(|lines| {
             let made = lines.iter().filter(|(made, _)| made.is_some());

@@ -7,9 +7,12 @@ pub mod pair;
 
 use std::time::Duration;
 
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::entitlement::Usage;
-use gt_ir::message::{Hello, Message, Role};
+use gt_ir::message::{
+    Answer, Badge, ClientHello, ClientToServer, Hello, Role, ServerToClient, ServerToWorker,
+    WorkerHello, WorkerToServer,
+};
 use gt_ir::signal::Shard;
 use gt_ir::template::{Bindings, IterationPart, Name, Step, TemplateBuilder, Values};
 use gt_ir::wire::{Frames, Record};
@@ -19,14 +22,17 @@ use gt_ir::{
     TransferId, WorkerCommand, ops,
 };
 
-pub fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
-    let machine = "machine".to_string();
-    Message::Hello(Hello {
-        machine,
-        rate: u64::MAX,
-        fabric: fabric.map(Box::new),
-        ..Hello::new(role, name)
-    })
+/// Returns the hello of a worker.
+pub fn worker(name: String, fabric: Option<Fabric>) -> Hello {
+    let (machine, rate) = ("machine".to_string(), u64::MAX);
+    let fabric = fabric.map(Box::new);
+    Hello::Worker(WorkerHello { machine, rate, fabric, ..WorkerHello::new(name) })
+}
+
+/// Returns the hello of a client.
+pub fn client(name: String, badge: Option<Badge>) -> Hello {
+    let (machine, badge) = ("machine".to_string(), badge.map(Box::new));
+    Hello::Client(ClientHello { machine, badge, ..ClientHello::new(name) })
 }
 
 /// Builds a client's program as commands.
@@ -193,9 +199,8 @@ impl Repeated {
 /// A dispatcher with workers that complete everything at once, and answer no requests.
 pub struct Cluster {
     pub dispatcher: Dispatcher,
-    workers: u64,
     /// Messages sent to clients.
-    pub to_clients: Vec<(PeerId, Message)>,
+    pub to_clients: Vec<(PeerId, ToPeer)>,
     /// Commands sent to workers, encoded: session, worker, bytes.
     pub streams: Vec<(u32, u64, Vec<u8>)>,
     /// The sessions of `EndSession` messages to workers.
@@ -206,39 +211,37 @@ impl Cluster {
     pub fn new(workers: u64) -> Cluster {
         let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
         let (to_clients, streams, ended) = (Vec::new(), Vec::new(), Vec::new());
-        let mut cluster = Cluster { dispatcher, workers, to_clients, streams, ended };
-        for worker in 1..=workers {
-            let message = hello(Role::Worker, format!("w{worker}"), None);
-            cluster.handle(PeerId(worker), Role::Worker, message);
+        let mut cluster = Cluster { dispatcher, to_clients, streams, ended };
+        for number in 1..=workers {
+            cluster.handle(PeerId::worker(number), worker(format!("w{number}"), None));
         }
         cluster
     }
 
     /// Connects a client; ids begin at 101.
-    pub fn connect(&mut self, client: u64) -> PeerId {
-        let message = hello(Role::Client, format!("c{client}"), None);
-        self.handle(PeerId(client), Role::Client, message);
-        PeerId(client)
+    pub fn connect(&mut self, number: u64) -> PeerId {
+        self.handle(PeerId::client(number), client(format!("c{number}"), None));
+        PeerId::client(number)
     }
 
     pub fn send(&mut self, client: PeerId, commands: Vec<ClientCommand>) {
-        self.handle(client, Role::Client, Message::Stream(commands));
+        self.handle(client, ClientToServer::Stream(commands));
     }
 
-    pub fn handle(&mut self, peer: PeerId, role: Role, message: Message) {
-        self.dispatcher.handle(Duration::ZERO, peer, role, message);
+    pub fn handle(&mut self, peer: PeerId, message: impl Into<FromPeer>) {
+        self.dispatcher.handle(Duration::ZERO, peer, message);
         let mut out = Vec::new();
         self.dispatcher.take_outbox(&mut out);
         for (peer, message) in out {
             match message {
-                Message::Work { lane, commands } if peer.0 <= self.workers => {
+                ToPeer::Worker(ServerToWorker::Work { lane, commands }) => {
                     let weight = commands.iter().map(WorkerCommand::weight).sum();
-                    self.streams.push((lane.session, peer.0, encoded(commands)));
+                    self.streams.push((lane.session, peer.number, encoded(commands)));
                     let usage = Usage::default();
-                    self.handle(peer, Role::Worker, Message::LaneDone { lane, weight, usage });
+                    self.handle(peer, WorkerToServer::LaneDone { lane, weight, usage });
                 }
-                Message::EndSession { session } => self.ended.push(session),
-                message if peer.0 > self.workers => self.to_clients.push((peer, message)),
+                ToPeer::Worker(ServerToWorker::EndSession { session }) => self.ended.push(session),
+                message if peer.role == Role::Client => self.to_clients.push((peer, message)),
                 _ => {}
             }
         }
@@ -247,7 +250,7 @@ impl Cluster {
     /// Returns why a client's session was ended, if it was.
     pub fn goodbye(&self, client: PeerId) -> Option<&str> {
         self.to_clients.iter().find_map(|(peer, message)| match message {
-            Message::Goodbye { reason } if *peer == client => Some(reason.as_str()),
+            ToPeer::Goodbye(goodbye) if *peer == client => Some(goodbye.reason.as_str()),
             _ => None,
         })
     }
@@ -256,8 +259,7 @@ impl Cluster {
     pub fn errors(&self, client: PeerId) -> Vec<(u64, String)> {
         let errors = self.to_clients.iter().filter(|(peer, _)| *peer == client);
         let errors = errors.filter_map(|(_, message)| match message {
-            Message::Value { request, result: Err(failure) }
-            | Message::Located { request, result: Err(failure) } => {
+            ToPeer::Client(ServerToClient::Answer(Answer { request, result: Err(failure) })) => {
                 Some((request.0, failure.to_string()))
             }
             _ => None,

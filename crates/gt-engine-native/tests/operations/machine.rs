@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gt_engine_native::NativeEngine;
 use gt_ir::instruction::Results;
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, ServerToWorker, WorkerToServer};
 use gt_ir::{
     Attribute, Attributes, Content, Create, DType, Instruction, LaneId, Meta, Operand, Operation,
     RequestId, Shape, SlotId, SourceId, TensorData, TensorId, WorkerCommand, ops,
@@ -51,17 +51,17 @@ impl Machine {
         TensorId(self.next)
     }
 
-    fn handle(&mut self, command: WorkerCommand) -> Vec<Message> {
-        self.send(Message::Work { lane: LANE, commands: vec![command] })
+    fn handle(&mut self, command: WorkerCommand) -> Vec<WorkerToServer> {
+        self.send(ServerToWorker::Work { lane: LANE, commands: vec![command] })
     }
 
-    fn send(&mut self, message: Message) -> Vec<Message> {
+    fn send(&mut self, message: ServerToWorker) -> Vec<WorkerToServer> {
         let mut out = Vec::new();
-        self.worker.handle(message, &mut out);
+        self.worker.handle(message.into(), &mut out);
         while self.worker.step(&mut out) {}
         out.into_iter()
             .map(|out| match out {
-                Out::Dispatcher(message) => message,
+                Out::Server(message) => message,
                 Out::Worker(to, _) => panic!("a piece for worker {to}"),
                 Out::Backup(..) | Out::Files(_) => panic!("unexpected backup or file message"),
             })
@@ -127,7 +127,7 @@ impl Machine {
         let (request, line) = (RequestId(1), SourceId(0));
         let fetch = WorkerCommand::Fetch { request, tensor, shared: false, line };
         for message in self.handle(fetch) {
-            if let Message::Value { result, .. } = message {
+            if let WorkerToServer::Value { result, .. } = message {
                 return result.map(|content| match content {
                     Content::Data(data) => data,
                     _ => panic!("unexpected answer"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gt_engine_native::NativeEngine;
 use gt_ir::instruction::Instruction;
-use gt_ir::message::Message;
+use gt_ir::message::{ServerToWorker, WorkerToServer};
 use gt_ir::ops::{binary as b, index, slice};
 use gt_ir::template::{self, TemplateBuilder};
 use gt_ir::{
@@ -73,10 +73,10 @@ fn start_indices_are_checked_in_every_iteration() {
         let mut out = Vec::new();
         let lane = LaneId { session: 1, slot: SlotId(0) };
         let commands = std::mem::take(&mut commands);
-        worker.handle(Message::Work { lane, commands }, &mut out);
+        worker.handle(ServerToWorker::Work { lane, commands }.into(), &mut out);
         while worker.step(&mut out) {}
         let result = out.into_iter().find_map(|out| match out {
-            Out::Dispatcher(Message::Value { result, .. }) => Some(result),
+            Out::Server(WorkerToServer::Value { result, .. }) => Some(result),
             _ => None,
         });
         match result.expect("the program has an answer") {

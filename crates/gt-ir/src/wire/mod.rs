@@ -17,6 +17,7 @@ pub use values::MadeTensor;
 
 use bytes::Bytes;
 
+use crate::message::Kind;
 pub use sink::{Frames, Length, Sink};
 pub use source::Source;
 
@@ -31,6 +32,8 @@ pub enum DecodeError {
     BadMagic,
     #[error("layout version {0}, expected another")]
     BadLayout(u8),
+    #[error("{wanted} expected, {got} given")]
+    WrongKind { wanted: Kind, got: Kind },
     #[error("{what} has no code {code}")]
     BadCode { what: &'static str, code: u64 },
     #[error("a shape is not valid")]

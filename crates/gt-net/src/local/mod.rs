@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 pub use connect::{REFUSES_WHEN_FULL, connect};
-use gt_ir::message::Message;
 
 use crate::codec::{self, MAX_FRAMES};
 use crate::error::NetError;
@@ -63,14 +62,13 @@ impl LocalLink {
         NetError::Lost { address: self.name.clone(), reason }
     }
 
-    /// Sends a message; `limit` is the longest that the peer may read nothing.
+    /// Sends the frames of a message; `limit` is the longest that the peer may read nothing.
     ///
     /// # Errors
     /// The peer is gone, or does not read.
-    pub fn send(&mut self, message: &Message, limit: Duration) -> Result<(), NetError> {
-        let frames = codec::encode(message);
+    pub fn send(&mut self, frames: &[Bytes], limit: Duration) -> Result<(), NetError> {
         let mut bytes = (frames.len() as u32).to_le_bytes().to_vec();
-        for frame in &frames {
+        for frame in frames {
             bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
             bytes.extend_from_slice(frame);
         }
@@ -78,11 +76,11 @@ impl LocalLink {
         sent.and_then(|()| self.stream.write_all(&bytes)).map_err(|error| self.lost(&error))
     }
 
-    /// The next message; `None` if none begins to arrive within `limit`.
+    /// Returns the frames of the next message; `None` if none begins to arrive within `limit`.
     ///
     /// # Errors
     /// The peer is gone, or sends invalid data.
-    pub fn receive(&mut self, limit: Duration) -> Result<Option<Message>, NetError> {
+    pub fn receive(&mut self, limit: Duration) -> Result<Option<Vec<Bytes>>, NetError> {
         let until = Instant::now() + limit;
         let mut count = [0; 4];
         self.fill(&mut count[..1], until)
@@ -94,7 +92,7 @@ impl LocalLink {
     }
 
     /// The rest of a message that has begun to arrive.
-    fn rest(&mut self, mut count: [u8; 4]) -> Result<Message, NetError> {
+    fn rest(&mut self, mut count: [u8; 4]) -> Result<Vec<Bytes>, NetError> {
         let until = Instant::now() + Duration::from_secs(5);
         let read = |bytes: &mut [u8]| {
             self.fill(bytes, until).map_err(|error| self.lost(&error)).map(|_| ())
@@ -117,7 +115,7 @@ impl LocalLink {
             read(&mut frame)?;
             frames.push(Bytes::from(frame));
         }
-        Ok(codec::decode(&frames)?)
+        Ok(frames)
     }
 
     /// Reads until `bytes` is full.
@@ -160,12 +158,11 @@ mod tests {
             [ours, theirs].map(|stream| LocalLink::new(stream, "the peer".into()));
         let limit = Duration::from_secs(5);
         assert!(ours.receive(Duration::from_millis(5)).unwrap().is_none());
-        theirs.send(&Message::Release { token: 7 }, limit).unwrap();
+        let sent = [Bytes::from_static(b"a message"), Bytes::from_static(b"of two frames")];
+        theirs.send(&sent, limit).unwrap();
         drop(theirs);
-        assert!(matches!(ours.receive(limit), Ok(Some(Message::Release { token: 7 }))));
-        for ended in
-            [ours.receive(limit).err(), ours.send(&Message::Release { token: 7 }, limit).err()]
-        {
+        assert_eq!(ours.receive(limit).unwrap().unwrap(), sent);
+        for ended in [ours.receive(limit).err(), ours.send(&sent, limit).err()] {
             assert!(ended.unwrap().to_string().contains("it has ended"));
         }
     }

@@ -1,10 +1,10 @@
 //! The fuzzer's seed corpus, in `tests/corpus`.
 
 use bytes::Bytes;
-use gt_ir::message::Message;
-use gt_net::codec::{decode, encode};
+use gt_ir::message::{ClientToServer, ServerToWorker};
+use gt_net::codec::{encode, recode};
 
-use crate::samples::messages;
+use crate::samples::{LANE, Sample, client_commands, samples, worker_commands};
 
 /// Inputs that the fuzzer has kept; the first byte is the offset of the data frame.
 #[test]
@@ -19,33 +19,34 @@ fn the_corpus_gives_messages_or_errors() {
         if !tail.is_empty() {
             frames.push(Bytes::copy_from_slice(tail));
         }
-        if let Ok(message) = decode(&frames) {
-            decode(&encode(&message)).unwrap();
+        if let Ok(again) = recode(&frames) {
+            recode(&again).unwrap();
             messages += 1;
         }
     }
     assert!(messages >= 8, "the corpus holds valid messages, too: {messages}");
 }
 
-/// Writes a valid message of each kind into the corpus, for the fuzzer to start from.
+/// Writes a valid message of each variant into the corpus, for the fuzzer to start from.
 #[test]
-fn the_corpus_has_a_message_of_each_kind() {
+fn the_corpus_has_a_message_of_each_variant() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
-    for (number, message) in messages().into_iter().enumerate() {
-        let message = match message {
-            // All operations together are too long for a seed.
-            Message::Stream(commands) => {
-                Message::Stream(commands.into_iter().rev().take(12).collect())
+    for Sample { name, frames } in samples() {
+        // All operations together are too long for a seed.
+        let frames = match name.as_str() {
+            "client_to_server-stream" => {
+                let commands = client_commands().into_iter().rev().take(12).collect();
+                encode(&ClientToServer::Stream(commands))
             }
-            Message::Work { lane, commands } => {
-                Message::Work { lane, commands: commands.into_iter().rev().take(12).collect() }
+            "server_to_worker-work" => {
+                let commands = worker_commands().into_iter().rev().take(12).collect();
+                encode(&ServerToWorker::Work { lane: LANE, commands })
             }
-            other => other,
+            _ => frames,
         };
-        let frames = encode(&message);
         if frames.len() == 1 {
             let seed = [&[0][..], &frames[0]].concat();
-            let path = format!("{folder}/seed-{number}");
+            let path = format!("{folder}/{name}");
             if std::env::var_os("GT_WRITE_CORPUS").is_some() {
                 std::fs::create_dir_all(folder).unwrap();
                 std::fs::write(&path, &seed).unwrap();

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use gt_client::ClientError;
 use gt_dispatcher::{Limits, LineageLimits, PeerId};
-use gt_ir::message::Message;
+use gt_ir::message::ClientToServer;
 
 use crate::chance::Chance;
 use crate::fabric::Hub;
@@ -24,7 +24,7 @@ use crate::faults::SILENCE;
 use crate::{World, driver};
 use gt_worker::Options;
 
-use program::{Answer, RandomProgram};
+use program::{RandomProgram, ReadOutcome};
 use schedule::Schedule;
 
 /// The longest wait: several times the sum of the time until a silent peer is considered lost, and
@@ -164,7 +164,7 @@ impl ScheduleRun<'_> {
     }
 
     /// Checks an answer against the invariants.
-    fn judge(&mut self, index: usize, since: Duration, answer: Answer) -> Result<(), String> {
+    fn judge(&mut self, index: usize, since: Duration, answer: ReadOutcome) -> Result<(), String> {
         let is_calm = self.schedule.calm[index];
         let took = self.world().now() - since;
         let limit = match is_calm {
@@ -181,18 +181,18 @@ impl ScheduleRun<'_> {
             return Err(format!("session {index} has waited for {took:?}"));
         }
         match answer {
-            Answer::None => Ok(()),
-            Answer::Right => {
+            ReadOutcome::None => Ok(()),
+            ReadOutcome::Right => {
                 self.outcome.values += 1;
                 Ok(())
             }
-            Answer::Wrong { got, want } => {
+            ReadOutcome::Wrong { got, want } => {
                 Err(format!("session {index} got {got:?}, expected {want:?}"))
             }
-            Answer::Failed(error) if is_calm => {
+            ReadOutcome::Failed(error) if is_calm => {
                 Err(format!("session {index} has lost nothing, and got: {error}"))
             }
-            Answer::Failed(error) => {
+            ReadOutcome::Failed(error) => {
                 self.outcome.errors += 1;
                 self.judge_error(index, &error)
             }
@@ -241,7 +241,7 @@ impl ScheduleRun<'_> {
             world.start_worker("w7".into());
             // No session frees memory while its client is idle, so all wait for credit.
             for (_, client) in self.programs.iter().flatten() {
-                world.send_from_client(*client, Message::Waiting);
+                world.send_from_client(*client, ClientToServer::AwaitCredit);
             }
             world.settle();
         }

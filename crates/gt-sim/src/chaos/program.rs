@@ -56,7 +56,7 @@ impl Expected {
 }
 
 /// The result of a fetch.
-pub enum Answer {
+pub enum ReadOutcome {
     None,
     Right,
     Wrong { got: Vec<f64>, want: Vec<f64> },
@@ -84,7 +84,7 @@ impl RandomProgram {
     }
 
     /// Makes a random step, within a random scope.
-    pub fn step(&mut self) -> Answer {
+    pub fn step(&mut self) -> ReadOutcome {
         let name = self.scope();
         let body = |program: &mut RandomProgram| match program.chance.below(12) {
             _ if program.known.len() < 2 => program.create(),
@@ -101,15 +101,15 @@ impl RandomProgram {
         let done = body(self);
         signal::exit(&name).expect("it was entered");
         match done {
-            Err(error) => Answer::Failed(error),
+            Err(error) => ReadOutcome::Failed(error),
             Ok(()) if self.chance.below(8) == 0 => self.ask(),
             Ok(()) if self.chance.below(16) == 0 => self.give_up(),
-            Ok(()) => Answer::None,
+            Ok(()) => ReadOutcome::None,
         }
     }
 
     /// Fetches and drops all tensors.
-    pub fn finish(&mut self) -> Vec<Answer> {
+    pub fn finish(&mut self) -> Vec<ReadOutcome> {
         let mut answers = Vec::new();
         while !self.known.is_empty() {
             answers.push(self.ask());
@@ -184,25 +184,25 @@ impl RandomProgram {
     }
 
     /// Begins a fetch and interrupts it.
-    fn give_up(&mut self) -> Answer {
+    fn give_up(&mut self) -> ReadOutcome {
         let index = self.any();
         match self.known[index].tensor.fetch_with(&mut || true) {
-            Err(ClientError::Interrupted) => Answer::None,
-            Err(error) => Answer::Failed(error),
-            Ok(_) => Answer::None,
+            Err(ClientError::Interrupted) => ReadOutcome::None,
+            Err(error) => ReadOutcome::Failed(error),
+            Ok(_) => ReadOutcome::None,
         }
     }
 
-    fn ask(&mut self) -> Answer {
+    fn ask(&mut self) -> ReadOutcome {
         let index = self.any();
         let Expected { tensor, values } = &self.known[index];
         match tensor.to_vec() {
             // Equal as numbers, as the sign of a zero depends on the order of additions.
-            Ok(got) if got == *values => Answer::Right,
-            Ok(got) => Answer::Wrong { got, want: values.clone() },
+            Ok(got) if got == *values => ReadOutcome::Right,
+            Ok(got) => ReadOutcome::Wrong { got, want: values.clone() },
             Err(error) => {
                 self.known.swap_remove(index);
-                Answer::Failed(error)
+                ReadOutcome::Failed(error)
             }
         }
     }

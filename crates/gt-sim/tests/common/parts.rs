@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_dispatcher::log::Log;
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_engine_native::NativeEngine;
-use gt_ir::message::{Hello, Message, Role};
+use gt_ir::message::{
+    Answer, ClientHello, ClientToServer, Hello, ServerToClient, WorkerHello, WorkerToWorker,
+};
 use gt_ir::{ClientCommand, RequestId};
-use gt_worker::{Out, Work, Worker};
+use gt_worker::{Out, Work, Worker, WorkerInput};
 
 pub type Texts = Arc<Mutex<Vec<String>>>;
 
@@ -19,25 +21,30 @@ pub struct Parts {
     pub workers: Vec<Worker<NativeEngine>>,
     /// The messages that the client has sent and received.
     pub sent: Vec<ClientCommand>,
-    got: Vec<Message>,
+    got: Vec<Answer>,
 }
 
-const CLIENT: PeerId = PeerId(9);
+const CLIENT: PeerId = PeerId::client(0);
 
 impl Parts {
-    fn send(&mut self, peer: PeerId, role: Role, message: Message) {
-        self.dispatcher.handle(std::time::Duration::ZERO, peer, role, message);
+    fn send(&mut self, peer: PeerId, message: impl Into<FromPeer>) {
+        self.dispatcher.handle(std::time::Duration::ZERO, peer, message);
         let mut outbox = Vec::new();
         self.dispatcher.take_outbox(&mut outbox);
         for (peer, message) in outbox {
-            if peer == CLIENT {
-                self.got.push(message);
-                continue;
+            match message {
+                ToPeer::Client(ServerToClient::Answer(answer)) => self.got.push(answer),
+                ToPeer::Worker(message) => self.pass(peer.number as usize, message),
+                _ => {}
             }
-            let mut out = Vec::new();
-            self.workers[peer.0 as usize].handle(message, &mut out);
-            self.run(peer.0 as usize, out);
         }
+    }
+
+    /// A worker handles a message, and runs until it has no work.
+    fn pass(&mut self, at: usize, message: impl Into<WorkerInput>) {
+        let mut out = Vec::new();
+        self.workers[at].handle(message.into(), &mut out);
+        self.run(at, out);
     }
 
     /// A worker runs turns until it has no work.
@@ -45,12 +52,10 @@ impl Parts {
         while self.workers[at].step(&mut out) {}
         for out in out {
             match out {
-                Out::Dispatcher(message) => self.send(PeerId(at as u64), Role::Worker, message),
+                Out::Server(message) => self.send(PeerId::worker(at as u64), message),
                 Out::Worker(to, piece) => {
-                    let (sender, mut out) = (gt_ir::WorkerId(at as u32), Vec::new());
-                    let to = to.0 as usize;
-                    self.workers[to].handle(Message::Piece { sender, piece }, &mut out);
-                    self.run(to, out);
+                    let sender = gt_ir::WorkerId(at as u32);
+                    self.pass(to.0 as usize, WorkerToWorker::Piece { sender, piece });
                 }
                 Out::Backup(..) | Out::Files(_) => panic!("there are no snapshots or files"),
             }
@@ -67,7 +72,7 @@ impl Driver for Line {
     fn submit(&self, batch: &mut Vec<ClientCommand>, _work: u64) {
         let mut parts = self.0.lock().unwrap();
         parts.sent.extend(batch.iter().cloned());
-        parts.send(CLIENT, Role::Client, Message::Stream(std::mem::take(batch)));
+        parts.send(CLIENT, ClientToServer::Stream(std::mem::take(batch)));
     }
     fn is_full(&self) -> bool {
         false
@@ -75,9 +80,9 @@ impl Driver for Line {
     fn wait_for_room(&self, _interrupt: Interrupt) -> gt_client::Result<()> {
         Ok(())
     }
-    fn wait(&self, request: RequestId, _interrupt: Interrupt) -> gt_client::Result<Message> {
+    fn wait(&self, request: RequestId, _interrupt: Interrupt) -> gt_client::Result<Answer> {
         let parts = self.0.lock().unwrap();
-        let answer = parts.got.iter().find(|message| message.answers() == Some(request));
+        let answer = parts.got.iter().find(|answer| answer.request == request);
         Ok(answer.expect("all is answered at once").clone())
     }
     fn abandon(&self, _request: RequestId) {}
@@ -89,10 +94,6 @@ impl Driver for Line {
     fn describe(&self) -> String {
         "a walk".into()
     }
-}
-
-fn hello(role: Role, name: String) -> Message {
-    Message::Hello(Hello { rate: u64::MAX, ..Hello::new(role, name) })
 }
 
 /// Returns the cores, with the dispatcher's log and the plans that the workers' engines were asked
@@ -113,8 +114,9 @@ pub fn start() -> (Arc<Mutex<Parts>>, Texts, Texts) {
     let (sent, got) = (Vec::new(), Vec::new());
     let mut parts = Parts { dispatcher, workers, sent, got };
     for at in 0..2 {
-        parts.send(PeerId(at), Role::Worker, hello(Role::Worker, format!("w{at}")));
+        let hello = WorkerHello { rate: u64::MAX, ..WorkerHello::new(format!("w{at}")) };
+        parts.send(PeerId::worker(at), Hello::Worker(hello));
     }
-    parts.send(CLIENT, Role::Client, hello(Role::Client, "client".into()));
+    parts.send(CLIENT, Hello::Client(ClientHello::new("client")));
     (Arc::new(Mutex::new(parts)), log, plans)
 }

@@ -107,6 +107,6 @@ impl<E: Engine> Device<E> {
     pub fn send_events(&mut self, at_once: bool, out: &mut Vec<Out>) {
         let (stats, now) = (self.stats(), self.engine.now());
         let messages = self.events.send(now, at_once, &stats);
-        out.extend(messages.into_iter().map(Out::Dispatcher));
+        out.extend(messages.into_iter().map(Out::Server));
     }
 }

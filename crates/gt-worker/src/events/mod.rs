@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
 use gt_ir::exchange::WorkerId;
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Report;
 use gt_ir::{Content, Meta};
@@ -223,7 +223,12 @@ impl Emitter {
 
     /// The messages with new events and a report, if they are due or `at_once`; `now` is the
     /// engine's time.
-    pub fn send(&mut self, now: Duration, at_once: bool, stats: &WorkerStats) -> Vec<Message> {
+    pub fn send(
+        &mut self,
+        now: Duration,
+        at_once: bool,
+        stats: &WorkerStats,
+    ) -> Vec<WorkerToServer> {
         let now = self.there(now);
         let due = at_once || now >= self.sent + EVERY || self.events.len() >= MANY;
         if !(self.is_on && self.is_new && due) {
@@ -247,9 +252,9 @@ impl Emitter {
         };
         let (events, dropped) =
             (std::mem::take(&mut self.events), std::mem::take(&mut self.dropped));
-        let mut messages = vec![Message::Report(Box::new(report))];
+        let mut messages = vec![WorkerToServer::Report(Box::new(report))];
         if !events.is_empty() || dropped > 0 {
-            messages.push(Message::Events { events, dropped });
+            messages.push(WorkerToServer::Events { events, dropped });
         }
         messages
     }

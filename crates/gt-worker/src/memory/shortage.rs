@@ -1,7 +1,7 @@
 //! Lanes that wait for memory.
 
 use gt_ir::entitlement::MemoryWait;
-use gt_ir::message::Message;
+use gt_ir::message::WorkerToServer;
 use gt_ir::{LaneId, TensorId};
 
 use crate::engine::Engine;
@@ -104,7 +104,7 @@ impl<E: Engine> Worker<E> {
         });
         let bytes = need.new + need.back + passed.more;
         let wait = MemoryWait { number, bytes, holder: passed.holder };
-        out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: Some(wait) }));
+        out.push(Out::Server(WorkerToServer::MemoryWait { lane: id, wait: Some(wait) }));
     }
 
     /// Frees the tensors that neither the running iteration nor a queued command uses before their
@@ -136,7 +136,7 @@ impl<E: Engine> Worker<E> {
             let others = self.device.held.granted;
             let excess =
                 (passed.held + others + need.new + need.back).saturating_sub(passed.allowed);
-            self.shelve(excess.saturating_sub(self.device.held.shelving), out);
+            self.spill_snapshots(excess.saturating_sub(self.device.held.spilling_snapshots), out);
             let free = self.spill(id, excess, pinned, out);
             self.give_way(Medium::Memory, excess.saturating_sub(free), out);
         }
@@ -248,7 +248,7 @@ impl<E: Engine> Worker<E> {
     /// Returns whether running work may free memory of a holder, or of the worker if that is empty.
     fn may_free(&self, id: LaneId, holder: &str) -> bool {
         let held = &self.device.held;
-        if holder.is_empty() && (!held.writing.is_empty() || held.shelving > 0) {
+        if holder.is_empty() && (!held.writing.is_empty() || held.spilling_snapshots > 0) {
             return true;
         }
         let is_of = |other: &LaneId| holder.is_empty() || self.limits.is_of(other.session, holder);
@@ -269,7 +269,7 @@ impl<E: Engine> Worker<E> {
             }
             lane.memory.gives_up = no_room;
         }
-        out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: None }));
+        out.push(Out::Server(WorkerToServer::MemoryWait { lane: id, wait: None }));
         self.ready.wake(id);
     }
 }

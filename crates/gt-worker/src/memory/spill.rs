@@ -29,7 +29,7 @@ impl<E: Engine> Worker<E> {
         out: &mut Vec<Out>,
     ) -> u64 {
         let held = &self.device.held;
-        let mut free = held.writing.values().sum::<u64>() + held.shelving;
+        let mut free = held.writing.values().sum::<u64>() + held.spilling_snapshots;
         if free >= excess || !self.may_spill() {
             return free;
         }

@@ -1,7 +1,7 @@
 //! Messages about snapshots: receiving copies, handing them over, and dropping them.
 
 use gt_ir::WorkerId;
-use gt_ir::message::Message;
+use gt_ir::message::WorkerToServer;
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 
 use crate::engine::Engine;
@@ -16,7 +16,7 @@ impl<E: Engine> Worker<E> {
         let received = self.snapshots.receive(backup, room);
         self.device.note_snapshots(self.snapshots.amounts());
         let Some(result) = received else { return };
-        out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
+        out.push(Out::Server(WorkerToServer::BackupStored { session, slot, snapshot, result }));
         self.wake_unrestored();
     }
 
@@ -49,8 +49,8 @@ impl<E: Engine> Worker<E> {
                 let Owner { session, slot } = owner;
                 let reason = "the worker that had its values dropped them".into();
                 let result = Err(Unkept::Dropped(reason));
-                let backed = Message::Backed { session, slot, snapshot, result };
-                out.push(Out::Dispatcher(backed));
+                let backed = WorkerToServer::BackupStored { session, slot, snapshot, result };
+                out.push(Out::Server(backed));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The memory of snapshots: their limit, moving them to disk, and evicting them in favour of
 //! tensors.
 
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::snapshot::{Owner, Unkept};
 use gt_ir::{Content, TensorId};
 
@@ -43,24 +43,24 @@ impl<E: Engine> Device<E> {
         self.stats.snapshot_disk_bytes = kept.disk + kept.mapped;
         if self.engine.is_on_host() {
             self.held.releases += u64::from(kept.memory < self.held.snapshots);
-            (self.held.snapshots, self.held.shelving) = (kept.memory, kept.moving);
+            (self.held.snapshots, self.held.spilling_snapshots) = (kept.memory, kept.moving);
         }
     }
 }
 
 impl<E: Engine> Worker<E> {
     /// Moves values of snapshots to disk while they exceed their memory.
-    pub(crate) fn shelve_excess(&mut self, out: &mut Vec<Out>) {
+    pub(crate) fn spill_excess_snapshots(&mut self, out: &mut Vec<Out>) {
         let kept = self.snapshots.amounts();
         let here = kept.memory - kept.moving;
         if here > 0 && self.device.options.spill > 0 {
-            self.shelve(here.saturating_sub(self.device.memory_for_snapshots()), out);
+            self.spill_snapshots(here.saturating_sub(self.device.memory_for_snapshots()), out);
         }
     }
 
     /// Moves values of snapshots to disk, as far as they fit, until `bytes` bytes of memory are
     /// free, or will be after the writes.
-    pub(crate) fn shelve(&mut self, bytes: u64, out: &mut Vec<Out>) {
+    pub(crate) fn spill_snapshots(&mut self, bytes: u64, out: &mut Vec<Out>) {
         let kept = self.snapshots.amounts();
         let room = self.device.disk_for_snapshots().saturating_sub(kept.disk + kept.moving);
         let bytes = bytes.min(room);
@@ -69,13 +69,13 @@ impl<E: Engine> Worker<E> {
         }
         let least = self.device.options.spill_from;
         for (owner, tensor, data) in self.snapshots.move_away(bytes, least) {
-            out.push(Out::Files(FileJob::Shelve { owner, tensor, data }));
+            out.push(Out::Files(FileJob::SpillSnapshot { owner, tensor, data }));
         }
         self.device.note_snapshots(self.snapshots.amounts());
     }
 
     /// Handles a value of a snapshot that was written to disk, or could not be.
-    pub(crate) fn shelved(
+    pub(crate) fn snapshot_spilled(
         &mut self,
         owner: Owner,
         tensor: TensorId,
@@ -104,8 +104,8 @@ impl<E: Engine> Worker<E> {
         for (owner, snapshot) in dropped {
             let Owner { session, slot } = owner;
             let result = Err(Unkept::Dropped(reason.clone()));
-            let backed = Message::Backed { session, slot, snapshot, result };
-            out.push(Out::Dispatcher(backed));
+            let backed = WorkerToServer::BackupStored { session, slot, snapshot, result };
+            out.push(Out::Server(backed));
         }
         self.device.note_snapshots(self.snapshots.amounts());
         is_any

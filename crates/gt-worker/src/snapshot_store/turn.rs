@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gt_ir::TensorId;
-use gt_ir::message::Message;
+use gt_ir::message::WorkerToServer;
 use gt_ir::names::Names;
 use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, Unkept};
 
@@ -41,8 +41,9 @@ impl<E: Engine> Turn<'_, E> {
             Err(reason) => {
                 let (slot, result) = (self.lane.id.slot, Err(reason));
                 let Snapshot { session, number, .. } = *snapshot;
-                let backed = Message::Backed { session, slot, snapshot: number, result };
-                self.out.push(Out::Dispatcher(backed));
+                let backed =
+                    WorkerToServer::BackupStored { session, slot, snapshot: number, result };
+                self.out.push(Out::Server(backed));
                 true
             }
         }
@@ -162,7 +163,7 @@ impl<E: Engine> Turn<'_, E> {
         };
         let name = &self.device.stats.name;
         let reason = format!("the worker '{name}' does not have the session's snapshot: {why}");
-        self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
+        self.out.push(Out::Server(WorkerToServer::LaneBroken { lane, reason }));
         true
     }
 

@@ -52,7 +52,7 @@ pub(crate) struct HeldTensor {
     /// The bytes of snapshots, if they are in the same memory.
     pub snapshots: u64,
     /// Of these, the bytes that are being written to disk.
-    pub shelving: u64,
+    pub spilling_snapshots: u64,
     /// Files that are no longer needed.
     pub discarded: Vec<u64>,
     /// The number of releases of bytes.

@@ -1,6 +1,6 @@
 //! Iterations of templates, part by part.
 
-use gt_ir::message::Message;
+use gt_ir::message::WorkerToServer;
 use gt_ir::template::{Name, Step, Values};
 use gt_ir::{Meta, Template, WorkerCommand};
 use rustc_hash::FxHashSet;
@@ -26,7 +26,7 @@ impl<E: Engine> Turn<'_, E> {
                 // trusted.
                 let reason = format!("hot path {number}: {error}");
                 let lane = self.lane.id;
-                self.out.push(Out::Dispatcher(Message::LaneBroken { lane, reason }));
+                self.out.push(Out::Server(WorkerToServer::LaneBroken { lane, reason }));
             }
         }
     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::WorkerCommand;
-use gt_ir::message::Message;
+use gt_ir::message::WorkerToServer;
 use gt_ir::statistics::WorkerStats;
 
 use crate::collective::Collectives;
@@ -164,15 +164,15 @@ impl<E: Engine> Turn<'_, E> {
                 if self.device.events.is_on {
                     self.device.events.fetches(&result);
                 }
-                let value = Message::Value { request: *request, result };
-                self.out.push(Out::Dispatcher(value));
+                let value = WorkerToServer::Value { request: *request, result };
+                self.out.push(Out::Server(value));
             }
             WorkerCommand::Save(part) => {
                 let out = match self.device.values_to_save(self.lane, part) {
                     Ok(values) => Out::Files(FileJob::Write { part: part.clone(), values }),
                     Err(failure) => {
                         let (request, result) = (part.request, Err(failure));
-                        Out::Dispatcher(Message::Saved { request, result })
+                        Out::Server(WorkerToServer::Saved { request, result })
                     }
                 };
                 self.out.push(out);
@@ -180,9 +180,9 @@ impl<E: Engine> Turn<'_, E> {
             WorkerCommand::Statistics { request } => {
                 let compilations = self.device.engine.compilations();
                 let failed = self.lane.failures();
-                let workers = vec![WorkerStats { compilations, failed, ..self.device.stats() }];
-                let statistics = Message::Statistics { request: *request, workers };
-                self.out.push(Out::Dispatcher(statistics));
+                let statistics = WorkerStats { compilations, failed, ..self.device.stats() };
+                let (request, statistics) = (*request, Box::new(statistics));
+                self.out.push(Out::Server(WorkerToServer::Statistics { request, statistics }));
             }
             WorkerCommand::Exchange(exchange) => self.exchange(exchange),
             WorkerCommand::Slots(workers) => self.lane.slots.clone_from(workers),
@@ -234,10 +234,10 @@ impl<E: Engine> Turn<'_, E> {
         let usage = self.lane.usage(cost.saturating_sub(self.told));
         self.told = cost;
         let lane = self.lane.id;
-        self.out.push(Out::Dispatcher(Message::LaneDone { lane, weight, usage }));
+        self.out.push(Out::Server(WorkerToServer::LaneDone { lane, weight, usage }));
         if let Some(failure) = self.lane.undone.untold.take() {
             let failure = Box::new((*failure).clone());
-            self.out.push(Out::Dispatcher(Message::StepUndone { lane, failure }));
+            self.out.push(Out::Server(WorkerToServer::StepUndone { lane, failure }));
         }
     }
 }

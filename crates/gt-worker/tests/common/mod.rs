@@ -5,12 +5,12 @@ mod engine;
 
 use std::sync::{Arc, Mutex};
 
-use gt_ir::message::Message;
+use gt_ir::message::{ServerToWorker, WorkerToServer, WorkerToWorker};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{
     Content, LaneId, Piece, RequestId, SlotId, TensorData, TransferId, WorkerCommand, WorkerId,
 };
-use gt_worker::{Options, Out, Work, Worker};
+use gt_worker::{Options, Out, Work, Worker, WorkerInput};
 
 pub use commands::*;
 pub use engine::{Compiler, DeviceClock, Vectors};
@@ -47,13 +47,13 @@ impl Bench {
     }
 
     /// Delivers a message; nothing is computed.
-    pub fn hand(&mut self, message: Message) {
-        self.worker.handle(message, &mut self.out);
+    pub fn hand(&mut self, input: impl Into<WorkerInput>) {
+        self.worker.handle(input.into(), &mut self.out);
     }
 
     /// Delivers commands; nothing is computed.
     pub fn queue(&mut self, lane: LaneId, commands: Vec<WorkerCommand>) {
-        self.hand(Message::Work { lane, commands });
+        self.hand(ServerToWorker::Work { lane, commands });
     }
 
     /// Delivers commands, and runs the worker until it is idle.
@@ -70,7 +70,7 @@ impl Bench {
     pub fn piece(&mut self, transfer: u64, from: u32, to: LaneId, numbers: &[f64]) {
         let result = Ok(Content::Data(data(numbers)));
         let piece = Piece { transfer: TransferId(transfer), from: SlotId(from), to, result };
-        self.hand(Message::Piece { sender: WorkerId(from), piece });
+        self.hand(WorkerToWorker::Piece { sender: WorkerId(from), piece });
         self.run();
     }
 
@@ -78,7 +78,7 @@ impl Bench {
     pub fn values(&mut self) -> Vec<(u64, Result<Vec<f64>, String>)> {
         let mut values = Vec::new();
         self.out.retain(|out| match out {
-            Out::Dispatcher(Message::Value { request: RequestId(request), result }) => {
+            Out::Server(WorkerToServer::Value { request: RequestId(request), result }) => {
                 let result = result.clone().map(|content| numbers(&content));
                 values.push((*request, result.map_err(|failure| failure.to_string())));
                 false
@@ -99,7 +99,9 @@ impl Bench {
     /// The `LaneBroken` messages sent.
     pub fn broken(&self) -> Vec<(LaneId, String)> {
         let broken = self.out.iter().filter_map(|out| match out {
-            Out::Dispatcher(Message::LaneBroken { lane, reason }) => Some((*lane, reason.clone())),
+            Out::Server(WorkerToServer::LaneBroken { lane, reason }) => {
+                Some((*lane, reason.clone()))
+            }
             _ => None,
         });
         broken.collect()
@@ -108,7 +110,9 @@ impl Bench {
     /// The weight that a lane has completed.
     pub fn done(&self, of: LaneId) -> u64 {
         let done = self.out.iter().filter_map(|out| match out {
-            Out::Dispatcher(Message::LaneDone { lane, weight, .. }) if *lane == of => Some(*weight),
+            Out::Server(WorkerToServer::LaneDone { lane, weight, .. }) if *lane == of => {
+                Some(*weight)
+            }
             _ => None,
         });
         done.sum()

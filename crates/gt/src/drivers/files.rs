@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::snapshot::Owner;
 use gt_ir::stored::{OnDisk, SavePart};
 use gt_ir::{Content, LaneId, Meta, RequestId, SourceId, TensorData, TensorId};
 use gt_store::place::{DataRoot, DataRoots};
 use gt_store::spill::SpillFolder;
 use gt_store::{StoreError, values};
-use gt_worker::{FileJob, ToSave};
+use gt_worker::{FileJob, FileResult, ToSave};
 
 /// Why tensors cannot be spilled.
 const NO_SPILL_FOLDER: &str = "there is no folder for it";
@@ -40,9 +40,28 @@ impl Folders {
     }
 }
 
-/// Runs a job, and returns the message that completes it, if any: for the dispatcher after a write,
-/// for the worker's core after a read. Blocks while the disk works.
-pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
+/// What completes a job.
+pub enum FileDone {
+    /// For the worker's core.
+    Worker(FileResult),
+    /// For the server.
+    Server(WorkerToServer),
+}
+
+impl From<FileResult> for FileDone {
+    fn from(result: FileResult) -> FileDone {
+        FileDone::Worker(result)
+    }
+}
+
+impl From<WorkerToServer> for FileDone {
+    fn from(message: WorkerToServer) -> FileDone {
+        FileDone::Server(message)
+    }
+}
+
+/// Runs a job, and returns what completes it, if anything. Blocks while the disk works.
+pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<FileDone> {
     let places = &folders.places;
     Some(match job {
         FileJob::Spill { lane, tensor, number, data } => {
@@ -62,7 +81,7 @@ pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
                 );
             }
             let failure = |reason| Failure::new("spill", reason, worker, SourceId::default());
-            Message::Spilled { lane, tensor, number, result: result.map_err(failure) }
+            FileResult::Spilled { lane, tensor, number, result: result.map_err(failure) }.into()
         }
         FileJob::Restore { lane, tensor, number, meta, checksum } => {
             let data = match &folders.spill {
@@ -73,20 +92,20 @@ pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
             };
             let failure = |reason| Failure::new("restore", reason, worker, SourceId::default());
             let result = data.map(Content::Data).map_err(failure);
-            Message::Loaded { lane, tensor, result }
+            FileResult::Loaded { lane, tensor, result }.into()
         }
         FileJob::Discard { number } => {
             folders.spill.iter().for_each(|folder| folder.remove(number));
             return None;
         }
-        FileJob::Shelve { owner, tensor, data } => {
+        FileJob::SpillSnapshot { owner, tensor, data } => {
             let result = match &folders.spill {
-                Some(folder) => folder.shelve(&data).map_err(|error| error.to_string()),
+                Some(folder) => folder.write_unnamed(&data).map_err(|error| error.to_string()),
                 None => Err(NO_SPILL_FOLDER.to_string()),
             };
             let failure = |reason| Failure::new("spill", reason, worker, SourceId::default());
             let result = result.map(Content::Data).map_err(failure);
-            Message::Shelved { owner, tensor, result }
+            FileResult::SnapshotSpilled { owner, tensor, result }.into()
         }
         FileJob::Write { part, values } => {
             let SavePart { request, line, .. } = *part;
@@ -94,31 +113,33 @@ pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
                 values.into_iter().map(|value| folders.value(value)).collect();
             let result = values.and_then(|values| values::write(places, &part, &values));
             let result = result.map_err(|error| failure("save", worker, line, &error));
-            Message::Saved { request, result }
+            WorkerToServer::Saved { request, result }.into()
         }
         FileJob::Read { lane, tensor, values } => {
             let result = values::read(places, &values).map(Content::Data);
             let line = SourceId::default();
             let result = result.map_err(|error| failure("load", worker, line, &error));
-            Message::Loaded { lane, tensor, result }
+            FileResult::Loaded { lane, tensor, result }.into()
         }
     })
 }
 
-/// Returns the message that completes an abandoned job, if any.
-pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Option<Message> {
+/// Returns what completes an abandoned job, if anything.
+pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Option<FileDone> {
     let failure = |operation: &str| Failure::new(operation, reason, worker, SourceId::default());
     Some(match *job {
         FileKey::Spill(lane, tensor, number) => {
-            Message::Spilled { lane, tensor, number, result: Err(failure("spill")) }
+            FileResult::Spilled { lane, tensor, number, result: Err(failure("spill")) }.into()
         }
         FileKey::Discard(_) => return None,
-        FileKey::Shelve(owner, tensor) => {
-            Message::Shelved { owner, tensor, result: Err(failure("spill")) }
+        FileKey::SpillSnapshot(owner, tensor) => {
+            FileResult::SnapshotSpilled { owner, tensor, result: Err(failure("spill")) }.into()
         }
-        FileKey::Write(request) => Message::Saved { request, result: Err(failure("save")) },
+        FileKey::Write(request) => {
+            WorkerToServer::Saved { request, result: Err(failure("save")) }.into()
+        }
         FileKey::Read(lane, tensor) => {
-            Message::Loaded { lane, tensor, result: Err(failure("load")) }
+            FileResult::Loaded { lane, tensor, result: Err(failure("load")) }.into()
         }
     })
 }
@@ -130,7 +151,7 @@ pub enum FileKey {
     Read(LaneId, TensorId),
     Spill(LaneId, TensorId, u64),
     Discard(u64),
-    Shelve(Owner, TensorId),
+    SpillSnapshot(Owner, TensorId),
 }
 
 impl FileKey {
@@ -142,7 +163,7 @@ impl FileKey {
             }
             FileJob::Spill { lane, tensor, number, .. } => FileKey::Spill(*lane, *tensor, *number),
             FileJob::Discard { number } => FileKey::Discard(*number),
-            FileJob::Shelve { owner, tensor, .. } => FileKey::Shelve(*owner, *tensor),
+            FileJob::SpillSnapshot { owner, tensor, .. } => FileKey::SpillSnapshot(*owner, *tensor),
         }
     }
 }
@@ -162,7 +183,7 @@ pub fn below(roots: &[PathBuf]) -> Result<DataRoots, StoreError> {
 /// A thread that runs a worker's jobs in order.
 pub struct FileThread {
     jobs: Sender<FileJob>,
-    done: Receiver<Option<Message>>,
+    done: Receiver<Option<FileDone>>,
     open: usize,
 }
 
@@ -198,9 +219,9 @@ impl FileThread {
         self.open > 0
     }
 
-    /// Returns the messages of the jobs that are complete.
-    pub fn take_done(&mut self) -> Vec<Message> {
-        let done: Vec<Option<Message>> = self.done.try_iter().collect();
+    /// Returns what completes the jobs that are done.
+    pub fn take_done(&mut self) -> Vec<FileDone> {
+        let done: Vec<Option<FileDone>> = self.done.try_iter().collect();
         self.open -= done.len();
         done.into_iter().flatten().collect()
     }

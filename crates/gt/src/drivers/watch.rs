@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use gt_ir::RequestId;
 use gt_ir::event::Event;
-use gt_ir::message::{Hello, Message, Named, Role};
+use gt_ir::message::{
+    Frame, Goodbye, Hello, Message, Named, ServerToWatcher, WatcherHello, WatcherToServer, Welcome,
+};
 use gt_ir::status::Status;
-use gt_ir::{ClientCommand, RequestId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
+use gt_net::keys::Key;
 use gt_net::local::LocalLink;
 use gt_net::registry::Found;
 use gt_net::{NetError, codec};
@@ -43,7 +46,10 @@ impl Watcher {
         insecure: bool,
     ) -> Result<Watcher, NetError> {
         let address = Address::parse(address)?;
-        let (link, _) = super::network::join(&address, Role::Watcher, &name(), key_file, insecure)?;
+        let key = super::network::find_key(&address, key_file, insecure)?;
+        let badge = key.as_ref().and_then(Key::badge).cloned().map(Box::new);
+        let hello = WatcherHello { badge, ..WatcherHello::new(name()) };
+        let (link, _) = super::network::handshake(&address, key.as_ref(), insecure, hello)?;
         let link = Link::Server(Box::new(link));
         Ok(Watcher::new(link, format!("server {address}")))
     }
@@ -66,12 +72,11 @@ impl Watcher {
         let title = format!("process {process} {}", program(*process));
         let link = Link::Program(LocalLink::connect(socket)?);
         let mut watcher = Watcher::new(link, title.trim_end().to_string());
-        let hello = super::network::introduction(Role::Watcher, &name(), None);
-        watcher.send(&Message::Hello(Hello { machine: String::new(), ..hello }))?;
-        match watcher.receive(LIMIT)? {
-            Some(Message::Welcome(_)) => Ok(watcher),
-            Some(Message::Goodbye { reason }) => Err(watcher.lost(reason)),
-            _ => Err(watcher.lost("it does not answer".into())),
+        watcher.send(&Hello::Watcher(WatcherHello::new(name())))?;
+        match watcher.receive::<Welcome>(LIMIT)? {
+            Some(Frame::Message(_)) => Ok(watcher),
+            Some(Frame::Goodbye(Goodbye { reason })) => Err(watcher.lost(reason)),
+            None => Err(watcher.lost("it does not answer".into())),
         }
     }
 
@@ -96,9 +101,9 @@ impl Watcher {
     pub fn status(&mut self) -> Result<Status, NetError> {
         let request = RequestId(self.requests);
         self.requests += 1;
-        self.send(&Message::Stream(vec![ClientCommand::Status { request }]))?;
+        self.send(&WatcherToServer::Status { request })?;
         self.answer(|message| match message {
-            Message::Status { request: of, status } if of == request => Some(*status),
+            ServerToWatcher::Status { request: of, status } if of == request => Some(*status),
             _ => None,
         })
     }
@@ -108,22 +113,22 @@ impl Watcher {
     /// # Errors
     /// The dispatcher is gone, or does not answer.
     pub fn events(&mut self, limit: u32) -> Result<(Vec<Event>, u64), NetError> {
-        self.send(&Message::Watch { limit })?;
+        self.send(&WatcherToServer::Poll { limit })?;
         self.answer(|message| match message {
-            Message::Events { events, dropped } => Some((events, dropped)),
+            ServerToWatcher::Events { events, dropped } => Some((events, dropped)),
             _ => None,
         })
     }
 
     /// Waits for the answer that `wanted` accepts, and stores names that precede it.
-    fn answer<T>(&mut self, wanted: impl Fn(Message) -> Option<T>) -> Result<T, NetError> {
+    fn answer<T>(&mut self, wanted: impl Fn(ServerToWatcher) -> Option<T>) -> Result<T, NetError> {
         let until = Instant::now() + LIMIT;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.receive(left)? {
-                Some(Message::Names(names)) => self.names.extend(names),
-                Some(Message::Goodbye { reason }) => return Err(self.lost(reason)),
-                Some(message) => {
+                Some(Frame::Message(ServerToWatcher::Names(names))) => self.names.extend(names),
+                Some(Frame::Goodbye(Goodbye { reason })) => return Err(self.lost(reason)),
+                Some(Frame::Message(message)) => {
                     if let Some(answer) = wanted(message) {
                         return Ok(answer);
                     }
@@ -134,21 +139,20 @@ impl Watcher {
         }
     }
 
-    fn send(&mut self, message: &Message) -> Result<(), NetError> {
+    fn send<M: Message>(&mut self, message: &M) -> Result<(), NetError> {
+        let frames = codec::encode(message);
         match &mut self.link {
-            Link::Server(link) => link.send(&codec::encode(message)),
-            Link::Program(link) => link.send(message, LIMIT),
+            Link::Server(link) => link.send(&frames),
+            Link::Program(link) => link.send(&frames, LIMIT),
         }
     }
 
-    fn receive(&mut self, limit: Duration) -> Result<Option<Message>, NetError> {
-        match &mut self.link {
-            Link::Server(link) => match link.receive(limit, Wakeup::None)? {
-                Some(frames) => Ok(Some(codec::decode(&frames)?)),
-                None => Ok(None),
-            },
-            Link::Program(link) => link.receive(limit),
-        }
+    fn receive<M: Message>(&mut self, limit: Duration) -> Result<Option<Frame<M>>, NetError> {
+        let frames = match &mut self.link {
+            Link::Server(link) => link.receive(limit, Wakeup::None)?,
+            Link::Program(link) => link.receive(limit)?,
+        };
+        Ok(frames.map(|frames| codec::decode_frame(&frames)).transpose()?)
     }
 
     fn lost(&self, reason: String) -> NetError {

@@ -1,4 +1,4 @@
-use gt_ir::message::{Hello, Role};
+use gt_ir::message::ClientHello;
 
 use super::*;
 use crate::lineage::LineageLimits;
@@ -24,7 +24,7 @@ fn a_base_from_the_journal_has_its_slots() {
         blocks: Vec::new(),
     };
     let mut history = History::default();
-    let hello = Box::new(Hello::new(Role::Client, "client"));
+    let hello = Box::new(ClientHello::new("client"));
     history.add(JournalRecord::Session { session: 3, hello });
     history.add(JournalRecord::Slots { session: 3, from: 0, slots });
     history.add(JournalRecord::Base(Box::new(base)));
@@ -32,8 +32,8 @@ fn a_base_from_the_journal_has_its_slots() {
     let limits = Limits { lineage, ..Limits::default() };
     let mut dispatcher = Dispatcher::new(String::new(), limits, None);
     let session = history.take_sessions().remove(0);
-    dispatcher.adopt(Duration::ZERO, PeerId(1), session).unwrap();
-    let session = dispatcher.sessions.get_mut(PeerId(1)).unwrap();
+    dispatcher.adopt(Duration::ZERO, PeerId::client(1), session).unwrap();
+    let session = dispatcher.sessions.get_mut(PeerId::client(1)).unwrap();
     assert_eq!(session.catalogue.slots.count(), 0, "its workers have not reconnected");
     let state = session.lineage.as_mut().unwrap().rewind(|_| true).unwrap();
     assert_eq!(state.catalogue.slots.count(), 2);

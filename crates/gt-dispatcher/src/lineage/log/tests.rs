@@ -1,3 +1,4 @@
+use gt_ir::message::ClientToServer;
 use gt_ir::{SourceId, TensorId};
 
 use super::*;
@@ -5,7 +6,8 @@ use super::*;
 fn add(log: &mut BatchLog, request: u64) -> u64 {
     let (request, line) = (RequestId(request), SourceId(0));
     let fetch = ClientCommand::Fetch { request, tensor: TensorId(1), line };
-    let frames = codec::encode(&Message::Stream(vec![ClientCommand::Free(TensorId(2)), fetch]));
+    let frames =
+        codec::encode(&ClientToServer::Stream(vec![ClientCommand::Free(TensorId(2)), fetch]));
     log.add(frames, 0, 2, vec![request])
 }
 
@@ -34,7 +36,8 @@ fn requests_answered_before_the_restart_are_removed_when_resent() {
     assert!(log.unanswered().is_empty(), "the first was answered before");
     for (request, received, left) in [(2, 11, 1), (3, 12, 2), (4, 13, 2)] {
         let number = add(&mut log, request);
-        let Ok(Message::Stream(mut batch)) = codec::decode(log.frames(number).unwrap()) else {
+        let Ok(ClientToServer::Stream(mut batch)) = codec::decode(log.frames(number).unwrap())
+        else {
             unreachable!("encoded above");
         };
         log.remove_answered(received, &mut batch);

@@ -5,43 +5,134 @@ mod exchanges;
 mod observability;
 mod templates;
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::entitlement::{Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage};
-use gt_ir::message::{Badge, Failure, Hello, Message, Named, Process, Resume, Role, Welcome};
+use gt_ir::message::{
+    Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
+    Hello, Message, Named, Process, Protocol, Reply, Resume, ServerToClient, ServerToWatcher,
+    ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello, WorkerToServer,
+    WorkerToWorker, WorkerWelcome,
+};
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::statistics::{Compilation, WorkerStats};
-use gt_ir::stored::OnDisk;
 use gt_ir::{
     Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerId,
 };
+use gt_net::codec::{decode, encode};
 
 use commands::written;
 pub use commands::{client_commands, worker_commands};
 use exchanges::fabric;
 use observability::{events, explanation, report, status};
 
-/// One message of each kind, and of some several.
-pub fn messages() -> Vec<Message> {
+/// A message as frames.
+pub struct Sample {
+    /// Its kind and variant, such as `worker_to_server-lane_done`.
+    pub name: String,
+    pub frames: Vec<Bytes>,
+}
+
+/// A message of each variant, and of some several.
+pub fn samples() -> Vec<Sample> {
+    let mut all = Samples::default();
+    all.add(hellos());
+    all.add(welcomes());
+    all.add(vec![Acknowledge { received: 300 }]);
+    all.add(vec![Goodbye { reason: "bye".into() }]);
+    all.add(client_to_server());
+    all.add(server_to_client());
+    all.add(worker_to_server());
+    all.add(server_to_worker());
+    all.add(worker_to_worker());
+    all.add(watcher_to_server());
+    all.add(server_to_watcher());
+    all.0
+}
+
+#[derive(Default)]
+struct Samples(Vec<Sample>);
+
+impl Samples {
+    /// Adds messages of one type, each of which is read back from its frames.
+    fn add<M: Message + PartialEq + Debug>(&mut self, messages: Vec<M>) {
+        for message in messages {
+            let frames = encode(&message);
+            assert_eq!(decode::<M>(&frames).unwrap(), message);
+            let words = format!("{message:?}");
+            let is_end = |letter: char| !letter.is_alphanumeric();
+            let variant = words.split(is_end).next().unwrap_or_default();
+            let kind = format!("{:?}", M::KIND);
+            let mut name = snake(&kind);
+            if variant != kind {
+                name = format!("{name}-{}", snake(variant));
+            }
+            let same = self
+                .0
+                .iter()
+                .filter(|other| other.name == name || other.name.starts_with(&format!("{name}.")));
+            let name = match same.count() {
+                0 => name,
+                count => format!("{name}.{}", count + 1),
+            };
+            self.0.push(Sample { name, frames });
+        }
+    }
+}
+
+/// Returns `LaneDone` as `lane_done`.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+pub const LANE: LaneId = LaneId { session: 9, slot: SlotId(2) };
+const REQUEST: RequestId = RequestId(1);
+const TRANSFER: TransferId = TransferId(7);
+
+fn failure() -> Failure {
     let line = SourceId(2);
     let largest = vec![Holding { session: 9, line, meta: meta(), bytes: 1 << 33 }];
     let others = vec![Other { session: 3, label: "ada#1".into(), bytes: 1 << 20 }];
-    let failure = Failure { largest, others, ..Failure::new("add", "no", "w", line) };
-    let lane = LaneId { session: 9, slot: SlotId(2) };
-    let (request, transfer) = (RequestId(1), TransferId(7));
-    let file = OnDisk { checksum: u32::MAX, mapped: Some(data(3)) };
-    let backed = |unkept| {
-        let (slot, result) = (SlotId(2), Err(unkept));
-        Message::Backed { session: 9, slot, snapshot: 7, result }
+    Failure { largest, others, ..Failure::new("add", "no", "w", line) }
+}
+
+fn piece(result: Result<Content, Failure>) -> Piece {
+    Piece { transfer: TRANSFER, from: SlotId(2), to: LANE, result }
+}
+
+fn hellos() -> Vec<Hello> {
+    let protocol = Protocol { version: 1, schema: 2 };
+    let badge =
+        || Some(Box::new(Badge { user: "ada".into(), team: "vision".into(), proof: [7; 32] }));
+    let resume = Resume {
+        token: u128::MAX,
+        received: 300,
+        sent: 400,
+        acknowledged: 200,
+        recorded: 190,
+        waits: vec![RequestId(7)],
     };
-    let piece = |result| Piece { transfer, from: SlotId(2), to: lane, result };
     vec![
-        Message::Hello(Hello {
-            version: 1,
-            schema: 2,
-            role: Role::Watcher,
+        Hello::Client(ClientHello {
+            protocol,
+            name: "n".into(),
+            machine: "m".into(),
+            badge: badge(),
+            process: Some(Process { pid: 300, start: 1 << 40 }),
+            resume: Some(Box::new(resume)),
+        }),
+        Hello::Worker(WorkerHello {
+            protocol,
             name: "n".into(),
             machine: "m".into(),
             endpoint: "tcp://h:1".into(),
@@ -50,109 +141,167 @@ pub fn messages() -> Vec<Message> {
             is_exact: true,
             arithmetic: "native 1".into(),
             is_durable: true,
-            badge: Some(Box::new(Badge {
-                user: "ada".into(),
-                team: "vision".into(),
-                proof: [7; 32],
-            })),
-            process: Some(Process { pid: 300, start: 1 << 40 }),
-            resume: Some(Box::new(Resume {
-                token: u128::MAX,
-                received: 300,
-                sent: 400,
-                acknowledged: 200,
-                recorded: 190,
-                waits: vec![RequestId(7)],
-            })),
+            token: Some(7),
         }),
-        Message::Welcome(Welcome {
+        Hello::Watcher(WatcherHello { protocol, name: "n".into(), badge: badge() }),
+    ]
+}
+
+fn welcomes() -> Vec<Welcome> {
+    let grace = Duration::from_secs(600);
+    vec![
+        Welcome::Client(ClientWelcome {
             session: 1,
-            name: "w".into(),
             window: 2,
             machine: "m".into(),
             data_roots: vec!["/data".into()],
-            resume: None,
-            grace: Duration::from_secs(600),
+            token: Some(u128::MAX),
+            received: 300,
+            grace,
             is_kept: true,
             is_renewed: false,
         }),
-        Message::RetainSessions { sessions: vec![3, 9], oldest: 1010 },
-        Message::Confirm { snapshot: 3 },
-        Message::Confirmed { snapshot: 3 },
-        Message::Acknowledge { received: 300 },
-        Message::Goodbye { reason: "bye".into() },
-        Message::Stream(client_commands()),
-        Message::Work { lane, commands: worker_commands() },
-        Message::Done(3),
-        Message::LaneDone {
+        Welcome::Worker(WorkerWelcome {
+            worker: WorkerId(3),
+            name: "w".into(),
+            token: None,
+            grace,
+            is_renewed: true,
+        }),
+        Welcome::Watcher,
+    ]
+}
+
+pub fn client_to_server() -> Vec<ClientToServer> {
+    vec![
+        ClientToServer::Stream(client_commands()),
+        ClientToServer::AwaitCredit,
+        ClientToServer::Received { request: REQUEST },
+        ClientToServer::Confirmed { snapshot: 3 },
+        ClientToServer::Release { token: u128::MAX },
+        ClientToServer::Observed {
+            sent: Duration::from_nanos(7),
+            here: Duration::from_nanos(1 << 40),
+        },
+        ClientToServer::Events { events: events(), dropped: 3 },
+    ]
+}
+
+fn server_to_client() -> Vec<ServerToClient> {
+    let answer = |reply| ServerToClient::Answer(Answer::new(REQUEST, reply));
+    vec![
+        ServerToClient::Credit(3),
+        answer(Reply::Value(data(10))),
+        answer(Reply::Saved(vec![written()])),
+        answer(Reply::Statistics(vec![statistics()])),
+        answer(Reply::Explained(explanation())),
+        answer(Reply::Located(vec![])),
+        answer(Reply::Status(Box::new(status()))),
+        ServerToClient::Answer(Answer { request: REQUEST, result: Err(failure()) }),
+        ServerToClient::StepUndone(Box::new(failure())),
+        ServerToClient::Notice { text: "soon".into() },
+        ServerToClient::Confirm { snapshot: 3 },
+        ServerToClient::Release { token: u128::MAX },
+        ServerToClient::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
+    ]
+}
+
+fn worker_to_server() -> Vec<WorkerToServer> {
+    let (lane, request, slot) = (LANE, REQUEST, SlotId(2));
+    let stored = |result| WorkerToServer::BackupStored { session: 9, slot, snapshot: 7, result };
+    let usage = Usage { device: 1 << 33, bytes: 4096, spilled: 7 };
+    let wait = MemoryWait { number: 300, bytes: 1 << 33, holder: "user ada".into() };
+    vec![
+        WorkerToServer::LaneDone { lane, weight: 300, usage },
+        WorkerToServer::LaneBroken { lane, reason: "why".into() },
+        WorkerToServer::StepUndone { lane, failure: Box::new(failure()) },
+        WorkerToServer::MemoryWait { lane, wait: None },
+        WorkerToServer::MemoryWait { lane, wait: Some(wait) },
+        WorkerToServer::Value { request, result: Ok(data(10)) },
+        WorkerToServer::Value { request, result: Err(failure()) },
+        WorkerToServer::Saved { request, result: Ok(vec![written()]) },
+        WorkerToServer::Saved { request, result: Err(failure()) },
+        WorkerToServer::Statistics { request, statistics: Box::new(statistics()) },
+        WorkerToServer::CollectiveReady {
             lane,
-            weight: 300,
-            usage: Usage { device: 1 << 33, bytes: 4096, spilled: 7 },
+            transfer: TRANSFER,
+            members: vec![SlotId(2), SlotId(3)],
+            result: Ok(4),
         },
-        Message::Divide(PolicyKind::Priority),
-        Message::Notice { text: "soon".into() },
-        Message::StepUndone { lane, failure: Box::new(failure.clone()) },
-        Message::LaneBroken { lane, reason: "why".into() },
-        Message::MemoryWait { lane, wait: None },
-        Message::MemoryWait {
+        WorkerToServer::Undelivered { transfer: TRANSFER, to: lane, reason: "far".into() },
+        WorkerToServer::Backup(Box::new(backup(failure()))),
+        stored(Ok(1 << 33)),
+        stored(Err(Unkept::Unreachable("gone".into()))),
+        stored(Err(Unkept::Incomplete)),
+        stored(Err(Unkept::Dropped("full".into()))),
+        stored(Err(Unkept::Refused("full".into()))),
+        WorkerToServer::Release { token: u128::MAX },
+        WorkerToServer::Observed {
+            sent: Duration::from_nanos(7),
+            here: Duration::from_nanos(1 << 40),
+        },
+        WorkerToServer::Report(Box::new(report())),
+        WorkerToServer::Events { events: events(), dropped: 3 },
+    ]
+}
+
+pub fn server_to_worker() -> Vec<ServerToWorker> {
+    let (lane, request, slot) = (LANE, REQUEST, SlotId(2));
+    vec![
+        ServerToWorker::Work { lane, commands: worker_commands() },
+        ServerToWorker::Cancel { lane, request },
+        ServerToWorker::EndSession { session: 9 },
+        ServerToWorker::Admit { session: 9, entitlement: entitlement() },
+        ServerToWorker::SetPolicy(PolicyKind::Priority),
+        ServerToWorker::MemoryTimeout { lane, number: 300, has_waited: true },
+        ServerToWorker::CollectiveWaits { lane },
+        ServerToWorker::StartCollective {
             lane,
-            wait: Some(MemoryWait { number: 300, bytes: 1 << 33, holder: "user ada".into() }),
+            transfer: TRANSFER,
+            sequence: 77,
+            result: Err(failure()),
         },
-        Message::MemoryTimeout { lane, number: 300, has_waited: true },
-        Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Ok(file) },
-        Message::Spilled { lane, tensor: TensorId(4), number: 9, result: Err(failure.clone()) },
-        Message::Shelved {
-            owner: Owner { session: 9, slot: SlotId(2) },
-            tensor: TensorId(4),
-            result: Ok(data(3)),
-        },
-        Message::Admit { session: 9, entitlement: entitlement() },
-        Message::EndSession { session: 9 },
-        Message::Value { request, result: Ok(data(10)) },
-        Message::Value { request, result: Err(failure.clone()) },
-        Message::Saved { request, result: Ok(vec![written()]) },
-        Message::Saved { request, result: Err(failure.clone()) },
-        Message::Loaded { lane, tensor: TensorId(4), result: Ok(data(10)) },
-        Message::Release { token: u128::MAX },
-        Message::Received { request },
-        Message::Awaited { lane },
-        Message::Statistics { request, workers: vec![statistics()] },
-        Message::Cancel { lane, request },
-        Message::Explained { request, explanation: explanation() },
-        Message::Located { request, result: Err(failure.clone()) },
-        Message::Status { request: RequestId(8), status: Box::new(status()) },
-        Message::Piece { sender: WorkerId(2), piece: piece(Ok(data(9))) },
-        Message::Piece { sender: WorkerId(2), piece: piece(Err(failure.clone())) },
-        Message::Neighbour {
+        ServerToWorker::Piece(piece(Err(failure()))),
+        ServerToWorker::Backup(Box::new(backup(failure()))),
+        ServerToWorker::Retain { session: 9, snapshot: Some(7), next: 9 },
+        ServerToWorker::RetainSessions { sessions: vec![3, 9], oldest: 1010 },
+        ServerToWorker::HandOver { session: 9, slot, snapshot: 7, to: Some(WorkerId(3)) },
+        ServerToWorker::Neighbour {
             worker: WorkerId(2),
             name: "w2".into(),
             endpoint: "tcp://10.0.0.7:4444".into(),
             machine: "m".into(),
         },
-        Message::Backup(Box::new(backup(failure.clone()))),
-        Message::Backed { session: 9, slot: SlotId(2), snapshot: 7, result: Ok(1 << 33) },
-        backed(Unkept::Unreachable("gone".into())),
-        backed(Unkept::Incomplete),
-        backed(Unkept::Dropped("full".into())),
-        backed(Unkept::Refused("full".into())),
-        Message::Retain { session: 9, snapshot: Some(7), next: 9 },
-        Message::HandOver { session: 9, slot: SlotId(2), snapshot: 7, to: Some(WorkerId(3)) },
-        Message::Undelivered { transfer, to: lane, reason: "far".into() },
-        Message::WorkerLost { worker: WorkerId(3), name: "w3".into() },
-        Message::Ready { lane, transfer, members: vec![SlotId(2), SlotId(3)], result: Ok(4) },
-        Message::Join { lane, transfer, sequence: 77, result: Err(failure) },
-        Message::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
-        Message::Observed { sent: Duration::from_nanos(7), here: Duration::from_nanos(1 << 40) },
-        Message::Report(Box::new(report())),
-        Message::Events { events: events(), dropped: 3 },
-        Message::Watch { limit: 1 << 16 },
-        Message::Names(vec![
+        ServerToWorker::WorkerLost { worker: WorkerId(3), name: "w3".into() },
+        ServerToWorker::Release { token: u128::MAX },
+        ServerToWorker::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
+    ]
+}
+
+fn worker_to_worker() -> Vec<WorkerToWorker> {
+    let sender = WorkerId(2);
+    vec![
+        WorkerToWorker::Piece { sender, piece: piece(Ok(data(9))) },
+        WorkerToWorker::Piece { sender, piece: piece(Err(failure())) },
+        WorkerToWorker::Backup(Box::new(backup(failure()))),
+        WorkerToWorker::Release { token: u128::MAX },
+    ]
+}
+
+fn watcher_to_server() -> Vec<WatcherToServer> {
+    vec![WatcherToServer::Status { request: REQUEST }, WatcherToServer::Poll { limit: 1 << 16 }]
+}
+
+fn server_to_watcher() -> Vec<ServerToWatcher> {
+    vec![
+        ServerToWatcher::Status { request: RequestId(8), status: Box::new(status()) },
+        ServerToWatcher::Names(vec![
             (Named::Session(3), "1f#3".into()),
             (Named::Worker(WorkerId(2)), "gpu2".into()),
             (Named::Signal { session: 3, number: 1 }, "forward".into()),
             (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
         ]),
-        Message::Waiting,
+        ServerToWatcher::Events { events: events(), dropped: 3 },
     ]
 }
 

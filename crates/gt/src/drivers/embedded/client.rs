@@ -5,7 +5,7 @@ use std::thread::{self, Thread};
 
 use gt_client::driver::Outbox;
 use gt_ir::RequestId;
-use gt_ir::message::Message;
+use gt_ir::message::{Answer, Goodbye, ServerToClient};
 
 use super::lock;
 use crate::drivers::answers::SessionAnswers;
@@ -70,28 +70,33 @@ impl ClientEnd {
     }
 
     /// Takes a message from the dispatcher.
-    pub fn receive(&self, message: Message) {
+    pub fn receive(&self, message: ServerToClient) {
         match message {
-            Message::Done(weight) => {
+            ServerToClient::Credit(weight) => {
                 if self.ahead.done(weight) {
                     self.wake_waiters();
                 }
             }
-            Message::StepUndone { failure, .. } => self.undone.tell(&failure),
-            Message::Goodbye { reason } => {
-                let _ = self.refused.set(reason);
+            ServerToClient::Answer(answer) => {
+                lock(&self.answers).put(answer);
                 self.wake_waiters();
             }
-            message => {
-                if let Some(request) = message.answers() {
-                    lock(&self.answers).put(request, message);
-                    self.wake_waiters();
-                }
-            }
+            ServerToClient::StepUndone(failure) => self.undone.tell(&failure),
+            ServerToClient::Notice { text } => tracing::warn!("{text}"),
+            // The runtime handles it for all of its ends.
+            ServerToClient::Observe { .. } => {}
+            // This process keeps no snapshots, and hands blocks over.
+            ServerToClient::Confirm { .. } | ServerToClient::Release { .. } => {}
         }
     }
 
-    pub fn take_answer(&self, request: RequestId) -> Option<Message> {
+    /// The dispatcher has ended the session.
+    pub fn end(&self, goodbye: Goodbye) {
+        let _ = self.refused.set(goodbye.reason);
+        self.wake_waiters();
+    }
+
+    pub fn take_answer(&self, request: RequestId) -> Option<Answer> {
         lock(&self.answers).take(request)
     }
 

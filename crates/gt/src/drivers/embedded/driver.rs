@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
-use gt_ir::message::Message;
+use gt_ir::message::Answer;
 use gt_ir::modifier::Modifier;
 use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
@@ -56,7 +56,7 @@ impl EmbeddedDriver {
         Ok(())
     }
 
-    fn take_answer(&self, request: RequestId) -> Option<Message> {
+    fn take_answer(&self, request: RequestId) -> Option<Answer> {
         let _call = self.runtime.enter();
         self.runtime.client.take_answer(request)
     }
@@ -64,7 +64,7 @@ impl EmbeddedDriver {
     /// Drives the cores on this thread until the answer has arrived (`Some`), or all remaining work
     /// is in the hands of other threads. Checks for the answer and the user's interrupt between
     /// turns, so that other work does not delay it.
-    fn work_for(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Option<Message>> {
+    fn work_for(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Option<Answer>> {
         let (mut turns, mut asked) = (0, None);
         loop {
             let worked = {
@@ -99,7 +99,7 @@ impl EmbeddedDriver {
     }
 
     /// Works, then waits, until the answer has arrived.
-    fn answer(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Message> {
+    fn answer(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Answer> {
         if self.runtime.client.ahead.work() <= OWN_WORK
             && let Some(answer) = self.work_for(request, interrupt)?
         {
@@ -220,7 +220,7 @@ impl Driver for EmbeddedDriver {
         Ok(())
     }
 
-    fn wait(&self, request: RequestId, mut interrupt: Interrupt) -> Result<Message> {
+    fn wait(&self, request: RequestId, mut interrupt: Interrupt) -> Result<Answer> {
         let answer = self.answer(request, &mut interrupt);
         if matches!(answer, Err(ClientError::Interrupted)) {
             let _call = self.runtime.enter();

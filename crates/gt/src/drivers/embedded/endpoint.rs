@@ -9,8 +9,10 @@ use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use gt_ir::message::Message;
-use gt_net::NetError;
+use bytes::Bytes;
+use gt_dispatcher::{FromPeer, ToPeer};
+use gt_ir::message::{Frame, Goodbye, Hello, WatcherToServer};
+use gt_net::codec::{self, DecodeError};
 use gt_net::local::{LocalLink, socket_path};
 
 use super::listener::Listener;
@@ -101,25 +103,41 @@ impl Drop for WatchSocket {
 fn serve(runtime: &Weak<Runtime>, stream: UnixStream) {
     let mut link = LocalLink::new(stream, "a watcher".into());
     let Some(peer) = runtime.upgrade().map(|runtime| runtime.add_watcher()) else { return };
+    let mut is_welcome = false;
     loop {
-        let answers = match link.receive(SILENCE) {
-            Ok(Some(message)) => {
+        let Ok(Some(frames)) = link.receive(SILENCE) else { break };
+        let answers = match read(&frames, is_welcome) {
+            Ok(message) => {
                 let Some(live) = runtime.upgrade() else { return };
                 live.serve_watcher(peer, message)
             }
-            Err(NetError::Decode(error)) => {
+            Err(error) => {
                 let hint = "install the same version of gt on both sides";
                 let reason = format!("it could not read a message: {error}\n  hint: {hint}");
-                vec![Message::Goodbye { reason }]
+                vec![Goodbye { reason }.into()]
             }
-            Ok(None) | Err(_) => break,
         };
-        let are_sent = answers.iter().all(|answer| link.send(answer, READING).is_ok());
-        if !are_sent || matches!(answers.last(), Some(Message::Goodbye { .. })) {
+        is_welcome = true;
+        let are_sent = answers.iter().all(|answer| link.send(&answer.encode(), READING).is_ok());
+        if !are_sent || matches!(answers.last(), Some(ToPeer::Goodbye(_))) {
             break;
         }
     }
     if let Some(live) = runtime.upgrade() {
         live.remove_watcher(peer);
     }
+}
+
+/// Decodes what a watcher sends: a hello first, and requests once it `is_welcome`.
+fn read(frames: &[Bytes], is_welcome: bool) -> Result<FromPeer, DecodeError> {
+    if !is_welcome {
+        return match codec::decode(frames)? {
+            hello @ Hello::Watcher(_) => Ok(hello.into()),
+            _ => Err(DecodeError::BadCode { what: "the hello of a watcher", code: 0 }),
+        };
+    }
+    Ok(match codec::decode_frame::<WatcherToServer>(frames)? {
+        Frame::Message(message) => message.into(),
+        Frame::Goodbye(goodbye) => goodbye.into(),
+    })
 }

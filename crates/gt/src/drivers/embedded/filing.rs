@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::{self, JoinHandle};
 
-use gt_ir::message::Message;
 use gt_worker::FileJob;
 
 use super::lock;
 use super::runtime::Runtime;
-use crate::drivers::files::{self, FileKey, Folders};
+use crate::drivers::files::{self, FileDone, FileKey, Folders};
 use crate::drivers::memory;
 
 /// The jobs that are under way, each with the index of its worker.
@@ -29,8 +28,8 @@ impl Filing {
         let _ = self.runtime.set(Arc::downgrade(runtime));
     }
 
-    /// Begins a job of a worker. Returns the message that ends it if that is so at once.
-    pub fn begin(&self, worker: usize, job: FileJob) -> Option<Message> {
+    /// Begins a job of a worker. Returns what ends it if that is so at once.
+    pub fn begin(&self, worker: usize, job: FileJob) -> Option<FileDone> {
         let key = FileKey::of(&job);
         let is_saved = matches!(key, FileKey::Write(_));
         // Held until the job's thread is among them: the end joins all that began before it.
@@ -90,7 +89,7 @@ impl Filing {
     }
 
     /// In the child of a fork: ends the jobs, whose threads are the parent's.
-    pub fn after_fork(&self) -> Vec<(usize, Message)> {
+    pub fn after_fork(&self) -> Vec<(usize, FileDone)> {
         lock(&self.threads).drain(..).for_each(std::mem::forget);
         let mut folders = lock(&self.folders);
         *folders = folders.take().map(|older| Arc::new(memory::folders_of_fork(&older)));

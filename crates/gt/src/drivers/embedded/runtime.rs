@@ -10,11 +10,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gt_client::driver::Outbox;
-use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Hello, Message, Role};
+use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
+use gt_ir::message::{
+    ClientHello, ClientToServer, Goodbye, Hello, Role, ServerToClient, ServerToWorker, WorkerHello,
+    WorkerToWorker,
+};
 use gt_ir::modifier::Modifier;
 use gt_ir::{ClientCommand, TensorData, TensorId, WorkerId};
-use gt_worker::{Out, Work};
+use gt_worker::{Out, Work, WorkerInput};
 
 use super::client::ClientEnd;
 use super::filing::Filing;
@@ -23,19 +26,19 @@ use super::handover::Mailbox;
 use super::threads::{ThreadState, WorkerThreads};
 use super::watching::Watching;
 use crate::drivers::MakeWorker;
-use crate::drivers::files::FileKey;
+use crate::drivers::files::{FileDone, FileKey};
 use crate::drivers::log::log_from_environment;
 use crate::drivers::sharding::shard_from_environment;
 
-/// The session's link; the workers' links have the numbers after it.
-const CLIENT: PeerId = PeerId(1);
+/// The session's link.
+const CLIENT: PeerId = PeerId::client(1);
 
 /// How long a watcher's request may take to be answered.
 const WATCHER_LIMIT: Duration = Duration::from_millis(500);
 
 pub struct Runtime {
     started: Instant,
-    dispatcher: Mailbox<Dispatcher, (PeerId, Message)>,
+    dispatcher: Mailbox<Dispatcher, (PeerId, FromPeer)>,
     workers: Vec<WorkerEnd>,
     pub client: ClientEnd,
     pub threads: WorkerThreads,
@@ -48,7 +51,7 @@ pub struct Runtime {
 
 /// A worker's core, its inbox and its thread.
 struct WorkerEnd {
-    core: Mailbox<Core, Message>,
+    core: Mailbox<Core, WorkerInput>,
     /// Whether the core has work besides its inbox.
     has_more: AtomicBool,
     thread: ThreadState,
@@ -82,8 +85,9 @@ impl Runtime {
             let name = format!("auto_worker_{number}");
             let work = make(name.clone(), threads);
             reads &= work.can_read();
-            let hello = hello(Role::Worker, name, work.rate());
-            dispatcher.handle(Duration::ZERO, worker_peer(number), Role::Worker, hello);
+            // Workers in one process move tensors by handing them over.
+            let hello = WorkerHello { rate: work.rate(), ..WorkerHello::new(name) };
+            dispatcher.handle(Duration::ZERO, worker_peer(number), Hello::Worker(hello));
             ends.push(WorkerEnd {
                 core: Mailbox::new(Core { work, is_observed: false, out: Vec::new() }),
                 has_more: AtomicBool::new(false),
@@ -91,7 +95,7 @@ impl Runtime {
             });
         }
         let name = format!("{:x}", std::process::id());
-        dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, hello(Role::Client, name, 0));
+        dispatcher.handle(Duration::ZERO, CLIENT, Hello::Client(ClientHello::new(name)));
         let mut out = Vec::new();
         dispatcher.take_outbox(&mut out);
         let runtime = Arc::new(Runtime {
@@ -152,16 +156,16 @@ impl Runtime {
         sent.append(batch);
         let issued = self.client.issues.is_on().then(|| {
             let events = vec![self.client.issues.end(self.started.elapsed(), weight)];
-            (CLIENT, Message::Events { events, dropped: 0 })
+            (CLIENT, ClientToServer::Events { events, dropped: 0 }.into())
         });
-        let stream = (CLIENT, Message::Stream(sent));
+        let stream = (CLIENT, ClientToServer::Stream(sent).into());
         self.dispatcher.put_all(issued.into_iter().chain([stream]));
     }
 
     /// Reports that the session's client waits for credit.
     pub fn say_waiting(&self) {
         let _call = self.forks.enter_briefly();
-        self.dispatcher.put_all([(CLIENT, Message::Waiting)]);
+        self.dispatcher.put_all([(CLIENT, ClientToServer::AwaitCredit.into())]);
     }
 
     /// Returns whether values can be read without a request: no watcher or log needs to see it.
@@ -173,7 +177,7 @@ impl Runtime {
     pub fn read(&self, tensor: TensorId) -> Option<TensorData> {
         let place = self.dispatcher.try_state(|dispatcher| dispatcher.place_of(CLIENT, tensor));
         let (peer, lane, name) = place.flatten()?;
-        let worker = &self.workers[self.index(peer)];
+        let worker = &self.workers[peer.number as usize];
         worker.core.try_state(|core| core.work.read(lane, name)).flatten()
     }
 
@@ -212,7 +216,7 @@ impl Runtime {
         self.dispatcher.work(|dispatcher, messages| {
             let now = self.started.elapsed();
             for (peer, message) in messages {
-                dispatcher.handle(now, peer, self.role(peer), message);
+                dispatcher.handle(now, peer, message);
             }
             self.route_all(dispatcher);
         })
@@ -236,35 +240,29 @@ impl Runtime {
         });
     }
 
-    fn role(&self, peer: PeerId) -> Role {
-        match peer {
-            CLIENT => Role::Client,
-            peer if peer.0 <= CLIENT.0 + self.workers.len() as u64 => Role::Worker,
-            _ => Role::Watcher,
-        }
-    }
-
-    /// The index of a worker by its link.
-    fn index(&self, peer: PeerId) -> usize {
-        (peer.0 - CLIENT.0 - 1) as usize
-    }
-
-    fn route(&self, peer: PeerId, message: Message) {
-        match (self.role(peer), message) {
-            (_, Message::Observe { on, .. }) => {
+    fn route(&self, peer: PeerId, message: ToPeer) {
+        match message {
+            ToPeer::Client(ServerToClient::Observe { on, .. })
+            | ToPeer::Worker(ServerToWorker::Observe { on, .. }) => {
                 if self.watching.observe(on) {
                     self.client.issues.observe(on);
                 }
             }
-            (Role::Client, message) => self.client.receive(message),
-            (Role::Worker, message) => self.tell_worker(self.index(peer), message),
-            (Role::Watcher, message) => self.watching.send(peer, message),
+            ToPeer::Client(message) => self.client.receive(message),
+            ToPeer::Worker(message) => self.tell_worker(peer.number as usize, message),
+            message @ ToPeer::Watcher(_) => self.watching.send(peer, message),
+            message @ (ToPeer::Welcome(_) | ToPeer::Goodbye(_)) => match (peer.role, message) {
+                (Role::Watcher, message) => self.watching.send(peer, message),
+                (Role::Client, ToPeer::Goodbye(goodbye)) => self.client.end(goodbye),
+                // The ends in this process need no welcome, and workers live as long as it.
+                _ => {}
+            },
         }
     }
 
-    /// Puts a message into a worker's inbox, and wakes its thread.
-    fn tell_worker(&self, index: usize, message: Message) {
-        self.workers[index].core.put(message);
+    /// Puts what a worker handles into its inbox, and wakes its thread.
+    fn tell_worker(&self, index: usize, input: impl Into<WorkerInput>) {
+        self.workers[index].core.put(input.into());
         self.workers[index].thread.unpark();
     }
 
@@ -275,11 +273,11 @@ impl Runtime {
         if self.threads.is_closing() {
             return false;
         }
-        let worked = worker.core.try_work(|core, messages| {
+        let worked = worker.core.try_work(|core, inputs| {
             self.tell_core(core);
-            let mut worked = !messages.is_empty();
+            let mut worked = !inputs.is_empty();
             let Core { work, out, .. } = core;
-            messages.into_iter().for_each(|message| work.handle(message, out));
+            inputs.into_iter().for_each(|input| work.handle(input, out));
             let stepped = work.step(out);
             worker.has_more.store(stepped, Ordering::SeqCst);
             worked |= stepped;
@@ -302,18 +300,18 @@ impl Runtime {
         let from = worker_peer(index);
         for out in out.drain(..) {
             match out {
-                Out::Dispatcher(message) => self.dispatcher.put((from, message)),
+                Out::Server(message) => self.dispatcher.put((from, message.into())),
                 // Worker ids are indices here.
                 Out::Worker(to, piece) => {
                     let sender = WorkerId(index as u32);
-                    self.tell_worker(to.0 as usize, Message::Piece { sender, piece });
+                    self.tell_worker(to.0 as usize, WorkerToWorker::Piece { sender, piece });
                 }
                 Out::Backup(to, backup) => {
-                    self.tell_worker(to.0 as usize, Message::Backup(backup));
+                    self.tell_worker(to.0 as usize, WorkerToWorker::Backup(backup));
                 }
                 Out::Files(job) => {
-                    if let Some(message) = self.filing.begin(index, job) {
-                        self.end_job(index, message);
+                    if let Some(done) = self.filing.begin(index, job) {
+                        self.end_job(index, done);
                     }
                 }
             }
@@ -321,21 +319,21 @@ impl Runtime {
     }
 
     /// A job on files is done; called in its thread.
-    pub fn filed(&self, index: usize, key: FileKey, message: Option<Message>) {
+    pub fn filed(&self, index: usize, key: FileKey, done: Option<FileDone>) {
         let _call = self.forks.enter_briefly();
         self.filing.close(index, key);
-        if let Some(message) = message {
-            self.end_job(index, message);
+        if let Some(done) = done {
+            self.end_job(index, done);
             self.dispatch();
         }
     }
 
-    fn end_job(&self, index: usize, message: Message) {
-        match message {
-            Message::Loaded { .. } | Message::Spilled { .. } | Message::Shelved { .. } => {
-                self.tell_worker(index, message);
+    fn end_job(&self, index: usize, done: FileDone) {
+        match done {
+            FileDone::Worker(result) => self.tell_worker(index, result),
+            FileDone::Server(message) => {
+                self.dispatcher.put((worker_peer(index), message.into()));
             }
-            message => self.dispatcher.put((worker_peer(index), message)),
         }
     }
 
@@ -366,11 +364,11 @@ impl Runtime {
     /// Adds a watcher in another process, and returns its link number.
     pub fn add_watcher(&self) -> PeerId {
         let _call = self.enter();
-        self.watching.add(CLIENT.0 + self.workers.len() as u64 + 1)
+        self.watching.add()
     }
 
     /// Handles a watcher's message, and returns the answers.
-    pub fn serve_watcher(&self, peer: PeerId, message: Message) -> Vec<Message> {
+    pub fn serve_watcher(&self, peer: PeerId, message: FromPeer) -> Vec<ToPeer> {
         let _call = self.enter();
         self.take_reports();
         self.dispatcher.put((peer, message));
@@ -390,8 +388,8 @@ impl Runtime {
     pub fn remove_watcher(&self, peer: PeerId) {
         let _call = self.enter();
         self.watching.remove(peer);
-        let goodbye = Message::Goodbye { reason: "the watcher is gone".into() };
-        self.dispatcher.put((peer, goodbye));
+        let goodbye = Goodbye { reason: "the watcher is gone".into() };
+        self.dispatcher.put((peer, goodbye.into()));
         self.dispatch();
     }
 
@@ -436,14 +434,14 @@ impl Runtime {
         self.client.after_fork();
         for peer in self.watching.after_fork() {
             let reason = "the process has forked".into();
-            self.dispatcher.put((peer, Message::Goodbye { reason }));
+            self.dispatcher.put((peer, Goodbye { reason }.into()));
         }
         for worker in &self.workers {
             worker.thread.after_fork();
             worker.core.state().work.after_fork();
         }
-        for (index, message) in self.filing.after_fork() {
-            self.end_job(index, message);
+        for (index, done) in self.filing.after_fork() {
+            self.end_job(index, done);
         }
         self.forks.reset();
         self.release();
@@ -451,10 +449,5 @@ impl Runtime {
 }
 
 fn worker_peer(index: usize) -> PeerId {
-    PeerId(CLIENT.0 + 1 + index as u64)
-}
-
-fn hello(role: Role, name: String, rate: u64) -> Message {
-    // Workers in one process move tensors by handing them over.
-    Message::Hello(Hello { rate, ..Hello::new(role, name) })
+    PeerId::worker(index as u64)
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use gt_dispatcher::PeerId;
-use gt_ir::message::Message;
+use gt_dispatcher::{PeerId, ToPeer};
+use gt_ir::message::ServerToWatcher;
 use rustc_hash::FxHashMap;
 
 use super::endpoint::WatchSocket;
@@ -17,7 +17,7 @@ pub struct Watching {
     /// Whether client and workers emit events.
     is_observed: AtomicBool,
     /// The messages for each.
-    sent: Mutex<FxHashMap<PeerId, Vec<Message>>>,
+    sent: Mutex<FxHashMap<PeerId, Vec<ToPeer>>>,
     has_endpoint: AtomicBool,
     endpoint: Mutex<Option<WatchSocket>>,
 }
@@ -50,10 +50,10 @@ impl Watching {
         drop(endpoint);
     }
 
-    /// Adds a watcher, with the first free link number from `first` on.
-    pub fn add(&self, first: u64) -> PeerId {
+    /// Adds a watcher, with the first free link number.
+    pub fn add(&self) -> PeerId {
         let mut sent = lock(&self.sent);
-        let number = (first..).map(PeerId).find(|peer| !sent.contains_key(peer));
+        let number = (0..).map(PeerId::watcher).find(|peer| !sent.contains_key(peer));
         let peer = number.expect("there are fewer than 2^64 watchers");
         sent.insert(peer, Vec::new());
         peer
@@ -64,7 +64,7 @@ impl Watching {
     }
 
     /// Queues a message for a watcher.
-    pub fn send(&self, peer: PeerId, message: Message) {
+    pub fn send(&self, peer: PeerId, message: ToPeer) {
         if let Some(sent) = lock(&self.sent).get_mut(&peer) {
             sent.push(message);
         }
@@ -72,10 +72,12 @@ impl Watching {
 
     /// Takes a watcher's messages once the answer is complete: `Names` precede the events they are
     /// for.
-    pub fn take(&self, peer: PeerId) -> Option<Vec<Message>> {
+    pub fn take(&self, peer: PeerId) -> Option<Vec<ToPeer>> {
         let mut sent = lock(&self.sent);
         let sent = sent.get_mut(&peer)?;
-        let is_complete = sent.last().is_some_and(|last| !matches!(last, Message::Names(_)));
+        let is_complete = sent
+            .last()
+            .is_some_and(|last| !matches!(last, ToPeer::Watcher(ServerToWatcher::Names(_))));
         is_complete.then(|| std::mem::take(sent))
     }
 

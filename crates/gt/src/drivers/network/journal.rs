@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use gt_ir::message::{PROTOCOL_VERSION, schema};
+use gt_ir::message::Protocol;
 use gt_ir::wire::{self, DecodeError, Record};
 use gt_journal::{Folder, JournalContents, JournalError, JournalWriter, has_journal};
 use gt_net::{NetError, private};
@@ -74,7 +74,8 @@ pub(super) fn start_error(error: impl std::fmt::Display) -> NetError {
 
 /// Returns the schema of this version's records: a journal with another schema is refused.
 pub(super) fn meaning() -> u64 {
-    schema() ^ u64::from(PROTOCOL_VERSION).rotate_right(16)
+    let Protocol { version, schema } = Protocol::current();
+    schema ^ u64::from(version).rotate_right(16)
 }
 
 /// Opens the journal in a private folder, and reads its records.

@@ -20,30 +20,18 @@ pub mod worker;
 use std::path::Path;
 use std::time::Duration;
 
-use gt_ir::message::{Hello, Message, Role, Welcome};
+use gt_ir::message::{Frame, Goodbye, Handshake, Hello, Welcome};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
-use gt_net::{NetError, codec, keyring, process, shm};
+use gt_net::{NetError, codec, keyring};
 
 /// The time limit for connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Connects to a server as `role`, with the key of [`find_key`].
-pub(super) fn join(
-    address: &Address,
-    role: Role,
-    name: &str,
-    key_file: Option<&Path>,
-    insecure: bool,
-) -> Result<(DealerLink, Welcome), NetError> {
-    let key = find_key(address, key_file, insecure)?;
-    handshake(address, key.as_ref(), insecure, introduction(role, name, key.as_ref()))
-}
-
 /// Returns the key for a server: `key_file` or `GT_KEY` if given, or else the key that a server of
 /// this user on this machine has generated; none if `insecure`.
-fn find_key(
+pub(super) fn find_key(
     address: &Address,
     key_file: Option<&Path>,
     insecure: bool,
@@ -56,43 +44,39 @@ fn find_key(
     }
 }
 
-/// Returns the hello of this process, with the user whose key it has. A worker adds its endpoint.
-pub(super) fn introduction(role: Role, name: &str, key: Option<&Key>) -> Hello {
-    let machine = shm::machine_token();
-    let badge = key.and_then(Key::badge).cloned().map(Box::new);
-    Hello { machine, badge, process: process::own(), ..Hello::new(role, name) }
-}
-
-/// Connects with a key, and completes the handshake.
-fn handshake(
+/// Connects with a key, and completes the handshake of a role.
+pub(super) fn handshake<H: Handshake>(
     address: &Address,
     key: Option<&Key>,
     insecure: bool,
-    hello: Hello,
-) -> Result<(DealerLink, Welcome), NetError> {
+    hello: H,
+) -> Result<(DealerLink, H::Welcome), NetError> {
     handshake_within(CONNECT_LIMIT, address, key, insecure, hello)
 }
 
 /// Like [`handshake`], with a time limit.
-fn handshake_within(
+fn handshake_within<H: Handshake>(
     limit: Duration,
     address: &Address,
     key: Option<&Key>,
     insecure: bool,
-    hello: Hello,
-) -> Result<(DealerLink, Welcome), NetError> {
-    let mut link = DealerLink::connect(address, hello.role, key, limit)
+    hello: H,
+) -> Result<(DealerLink, H::Welcome), NetError> {
+    let mut link = DealerLink::connect(address, H::ROLE, key, limit)
         .map_err(|error| although_insecure(error, insecure))?;
-    link.send(&codec::encode(&Message::Hello(hello)))?;
-    let lost = |reason: String| NetError::Lost { address: address.to_string(), reason };
+    link.send(&codec::encode::<Hello>(&hello.into()))?;
+    let lost =
+        |reason: &str| NetError::Lost { address: address.to_string(), reason: reason.into() };
     let frames = link.receive(limit, Wakeup::None)?;
-    let frames = frames.ok_or_else(|| lost("it does not answer".into()))?;
-    match codec::decode(&frames)? {
-        Message::Welcome(welcome) => Ok((link, welcome)),
-        Message::Goodbye { reason } => {
+    let frames = frames.ok_or_else(|| lost("it does not answer"))?;
+    match codec::decode_frame::<Welcome>(&frames)? {
+        Frame::Message(welcome) => {
+            let unexpected = |_| lost("it welcomes a peer of another role");
+            Ok((link, welcome.try_into().map_err(unexpected)?))
+        }
+        Frame::Goodbye(Goodbye { reason }) => {
             Err(NetError::TurnedAway { address: address.to_string(), reason })
         }
-        _ => Err(lost("it answers something unexpected".into())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gt_ir::message::{Failure, Message};
+use gt_ir::message::{Failure, WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::{Content, LaneId, Piece, SourceId, TransferId, WorkerId};
 use gt_net::dealer::Wakeup;
@@ -44,12 +44,12 @@ enum SentPiece {
 
 impl SentPiece {
     /// Returns the message for the dispatcher if the item does not arrive.
-    fn undelivered(self, reason: String) -> Message {
+    fn undelivered(self, reason: String) -> WorkerToServer {
         match self {
-            SentPiece::Piece(transfer, to) => Message::Undelivered { transfer, to, reason },
+            SentPiece::Piece(transfer, to) => WorkerToServer::Undelivered { transfer, to, reason },
             SentPiece::Backup(Owner { session, slot }, snapshot) => {
                 let result = Err(Unkept::Unreachable(reason));
-                Message::Backed { session, slot, snapshot, result }
+                WorkerToServer::BackupStored { session, slot, snapshot, result }
             }
         }
     }
@@ -113,16 +113,16 @@ impl Neighbours {
     }
 
     /// Sends a piece. Returns the message for the dispatcher if that fails.
-    pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<Message> {
+    pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<WorkerToServer> {
         let (sent, sender) = (SentPiece::Piece(piece.transfer, piece.to), self.own);
         if let Ok(Content::Shared { block, .. }) = &piece.result {
             self.lent.entry(to).or_default().insert(block.token);
         }
-        self.put(to, sent, &Message::Piece { sender, piece })
+        self.put(to, sent, &WorkerToWorker::Piece { sender, piece })
     }
 
     /// Sends values of a snapshot. Returns the message for the dispatcher if that fails.
-    pub fn send_backup(&mut self, to: WorkerId, mut backup: Box<Backup>) -> Option<Message> {
+    pub fn send_backup(&mut self, to: WorkerId, mut backup: Box<Backup>) -> Option<WorkerToServer> {
         let sent = SentPiece::Backup(backup.owner, backup.snapshot);
         backup.sender = Some(self.own);
         for value in &backup.values {
@@ -130,10 +130,15 @@ impl Neighbours {
                 self.lent.entry(to).or_default().insert(block.token);
             }
         }
-        self.put(to, sent, &Message::Backup(backup))
+        self.put(to, sent, &WorkerToWorker::Backup(backup))
     }
 
-    fn put(&mut self, to: WorkerId, sent: SentPiece, message: &Message) -> Option<Message> {
+    fn put(
+        &mut self,
+        to: WorkerId,
+        sent: SentPiece,
+        message: &WorkerToWorker,
+    ) -> Option<WorkerToServer> {
         match self.peers.send(to, &codec::encode(message)) {
             Ok(()) => {
                 let all = self.sent.entry(to).or_default();
@@ -148,7 +153,7 @@ impl Neighbours {
     }
 
     /// The messages for the dispatcher about what was sent on failed links.
-    pub fn undelivered(&mut self) -> Vec<Message> {
+    pub fn undelivered(&mut self) -> Vec<WorkerToServer> {
         self.peers.refusals().into_iter().for_each(|text| tracing::warn!("{text}"));
         let mut undelivered = Vec::new();
         for to in self.peers.failed() {
@@ -160,7 +165,7 @@ impl Neighbours {
     }
 
     /// The next message from another worker.
-    pub fn try_receive(&mut self) -> Result<Option<Message>, NetError> {
+    pub fn try_receive(&mut self) -> Result<Option<WorkerToWorker>, NetError> {
         loop {
             match self.peers.try_receive()? {
                 None => return Ok(None),
@@ -168,38 +173,44 @@ impl Neighbours {
                     self.links.remove(&link);
                 }
                 Some(PeerEvent::Message { link, frames }) => {
-                    // Only these messages are accepted, and each link has one sender.
-                    match codec::decode(&frames) {
-                        Ok(Message::Piece { sender, piece }) if self.is_from(&link, sender) => {
-                            let piece = self.map(sender, piece);
-                            return Ok(Some(Message::Piece { sender, piece }));
-                        }
-                        Ok(Message::Backup(mut backup)) => {
-                            if let Some(sender) = backup.sender
-                                && self.is_from(&link, sender)
-                            {
-                                self.map_backup(sender, &mut backup);
-                                return Ok(Some(Message::Backup(backup)));
-                            }
-                        }
-                        Ok(Message::Release { token }) => {
-                            self.lent.values_mut().for_each(|lent| {
-                                lent.remove(&token);
-                            });
-                            return Ok(Some(Message::Release { token }));
-                        }
-                        _ => {}
+                    // What does not decode is dropped, and so is what names another sender than
+                    // the link has.
+                    let Ok(message) = codec::decode(&frames) else { continue };
+                    if let Some(message) = self.accept(&link, message) {
+                        return Ok(Some(message));
                     }
                 }
             }
         }
     }
 
+    /// Maps the data of a message, if the message is from the worker at the other end of its link.
+    fn accept(&mut self, link: &LinkId, message: WorkerToWorker) -> Option<WorkerToWorker> {
+        Some(match message {
+            WorkerToWorker::Piece { sender, piece } => {
+                self.is_from(link, sender).then_some(())?;
+                let piece = self.map(sender, piece);
+                WorkerToWorker::Piece { sender, piece }
+            }
+            WorkerToWorker::Backup(mut backup) => {
+                let sender = backup.sender.filter(|sender| self.is_from(link, *sender))?;
+                self.map_backup(sender, &mut backup);
+                WorkerToWorker::Backup(backup)
+            }
+            WorkerToWorker::Release { token } => {
+                self.lent.values_mut().for_each(|lent| {
+                    lent.remove(&token);
+                });
+                WorkerToWorker::Release { token }
+            }
+        })
+    }
+
     /// Notifies owners that their blocks are mapped. Unknown owners are retried later.
     fn notify_mapped(&mut self) {
         let peers = &mut self.peers;
         self.mapped.retain(|(owner, token)| {
-            let release = codec::encode(&Message::Release { token: *token });
+            let release = codec::encode(&WorkerToWorker::Release { token: *token });
             peers.send(*owner, &release).is_err()
         });
     }

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use gt_ir::message::{Hello, LARGE_VALUE, Message, Resume, Role, Welcome};
+use gt_ir::message::{
+    Acknowledge, Answer, ClientHello, ClientToServer, ClientWelcome, Frame, Goodbye, LARGE_VALUE,
+    Reply, Resume, ServerToClient,
+};
 use gt_ir::{ClientCommand, Content, RequestId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
 use gt_net::resume::{Incoming, Unacknowledged};
-use gt_net::{NetError, codec};
+use gt_net::{NetError, codec, process, shm};
 use rustc_hash::FxHashMap;
 
 /// The time limit of one attempt to reconnect.
@@ -35,8 +38,10 @@ impl ServerRoute {
         super::find_key(&self.address, self.key_file.as_deref(), self.insecure)
     }
 
-    pub(super) fn hello(&self, key: Option<&Key>) -> Hello {
-        super::introduction(Role::Client, &self.name, key)
+    pub(super) fn hello(&self, key: Option<&Key>) -> ClientHello {
+        let badge = key.and_then(Key::badge).cloned().map(Box::new);
+        let (machine, process) = (shm::machine_token(), process::own());
+        ClientHello { machine, badge, process, ..ClientHello::new(&self.name) }
     }
 }
 
@@ -70,11 +75,11 @@ struct LostConnection {
 }
 
 impl ClientLink {
-    pub fn new(way: ServerRoute, link: DealerLink, welcome: &Welcome) -> ClientLink {
+    pub fn new(way: ServerRoute, link: DealerLink, welcome: &ClientWelcome) -> ClientLink {
         ClientLink {
             way,
             link,
-            token: welcome.resume.as_ref().map(|resume| resume.token),
+            token: welcome.token,
             grace: welcome.grace,
             outgoing: Unacknowledged::default(),
             incoming: Incoming::default(),
@@ -89,9 +94,9 @@ impl ClientLink {
     ///
     /// # Errors
     /// The session has ended.
-    pub fn send(&mut self, message: &Message) -> Result<(), NetError> {
+    pub fn send(&mut self, message: &ClientToServer) -> Result<(), NetError> {
         let mut is_recorded = false;
-        if let Message::Stream(commands) = message {
+        if let ClientToServer::Stream(commands) = message {
             is_recorded = !commands.iter().all(ClientCommand::is_momentary);
             let is_status =
                 |command: &ClientCommand| matches!(command, ClientCommand::Status { .. });
@@ -107,11 +112,24 @@ impl ClientLink {
         sent.or_else(|error| self.lose(error))
     }
 
+    /// Says goodbye, if the connection is not lost.
+    pub fn close(&mut self) {
+        if self.lost.is_none() {
+            let goodbye = Goodbye { reason: "the client is done".into() };
+            // The server notices the end of the connection, too.
+            let _ = self.link.send(&codec::encode(&goodbye));
+        }
+    }
+
     /// Returns the next message, waiting at most `limit`, or until `wake` is ready.
     ///
     /// # Errors
     /// The session has ended.
-    pub fn receive(&mut self, limit: Duration, wake: Wakeup) -> Result<Option<Message>, NetError> {
+    pub fn receive(
+        &mut self,
+        limit: Duration,
+        wake: Wakeup,
+    ) -> Result<Option<ServerToClient>, NetError> {
         if self.lost.is_some() && !self.connect_again(limit)? {
             return Ok(None);
         }
@@ -121,38 +139,41 @@ impl ClientLink {
                 Ok(None) => return Ok(None),
                 Err(error) => return self.lose(error).map(|()| None),
             };
-            let message = codec::decode(&frames)?;
-            match message {
-                Message::Acknowledge { received } => {
-                    self.outgoing.acknowledge(received);
-                    continue;
+            if let Some(Acknowledge { received }) = codec::decode_acknowledgement(&frames)? {
+                self.outgoing.acknowledge(received);
+                continue;
+            }
+            let message = match codec::decode_frame(&frames)? {
+                Frame::Message(message) => message,
+                Frame::Goodbye(Goodbye { reason }) => {
+                    let address = self.way.address.to_string();
+                    return Err(NetError::Ended { address, reason });
                 }
-                Message::Goodbye { .. } => {}
-                _ => self.acknowledge(&frames)?,
-            }
-            if let Message::Confirm { snapshot } = message {
-                self.send(&Message::Confirmed { snapshot })?;
-                continue;
-            }
-            if let Some(request) = message.answers()
-                && self.asked.remove(&request).is_none()
-            {
+            };
+            self.acknowledge(&frames)?;
+            match message {
+                ServerToClient::Confirm { snapshot } => {
+                    self.send(&ClientToServer::Confirmed { snapshot })?;
+                }
                 // A restarted server answers requests again: this answer is a duplicate.
-                self.mark_answered(&message)?;
-                continue;
+                ServerToClient::Answer(answer) if self.asked.remove(&answer.request).is_none() => {
+                    self.mark_answered(&answer)?;
+                }
+                message => return Ok(Some(message)),
             }
-            return Ok(Some(message));
         }
     }
 
     /// Marks the request of an answer as answered.
-    fn mark_answered(&mut self, message: &Message) -> Result<(), NetError> {
-        let Message::Value { request, result: Ok(content) } = message else { return Ok(()) };
+    fn mark_answered(&mut self, answer: &Answer) -> Result<(), NetError> {
+        let Ok(Reply::Value(content)) = &answer.result else { return Ok(()) };
         if content.meta().bytes() as u64 >= LARGE_VALUE {
-            self.send(&Message::Received { request: *request })?;
+            self.send(&ClientToServer::Received { request: answer.request })?;
         }
         match content {
-            Content::Shared { block, .. } => self.send(&Message::Release { token: block.token }),
+            Content::Shared { block, .. } => {
+                self.send(&ClientToServer::Release { token: block.token })
+            }
             _ => Ok(()),
         }
     }
@@ -167,7 +188,7 @@ impl ClientLink {
         if let Some(received) = self.incoming.take(frames)
             && self.lost.is_none()
         {
-            let sent = self.link.send(&codec::encode(&Message::Acknowledge { received }));
+            let sent = self.link.send(&codec::encode(&Acknowledge { received }));
             return sent.or_else(|error| self.lose(error));
         }
         Ok(())
@@ -188,14 +209,16 @@ impl ClientLink {
     /// Prepares for a server that was restarted.
     fn renew(&mut self) {
         let weight = |frames: &Vec<Bytes>| match codec::decode(frames) {
-            Ok(Message::Stream(commands)) => commands.iter().map(ClientCommand::weight).sum(),
+            Ok(ClientToServer::Stream(commands)) => {
+                commands.iter().map(ClientCommand::weight).sum()
+            }
             _ => 0,
         };
         // The restarted server does not know of requests for its status.
         let lost: Vec<RequestId> =
             self.asked.iter().filter(|(_, is_status)| **is_status).map(|(id, _)| *id).collect();
         for request in lost {
-            let again = Message::Stream(vec![ClientCommand::Status { request }]);
+            let again = ClientToServer::Stream(vec![ClientCommand::Status { request }]);
             self.outgoing.push(codec::encode(&again), false);
         }
         self.renewed = Some(self.outgoing.unacknowledged().map(weight).sum());
@@ -231,12 +254,11 @@ impl ClientLink {
             recorded: self.outgoing.recorded(),
             waits: self.asked.keys().copied().collect(),
         };
-        let hello = Hello { resume: Some(Box::new(resume)), ..self.way.hello(key.as_ref()) };
+        let hello = ClientHello { resume: Some(Box::new(resume)), ..self.way.hello(key.as_ref()) };
         let (address, insecure) = (&self.way.address, self.way.insecure);
         match super::handshake_within(ATTEMPT, address, key.as_ref(), insecure, hello) {
             Ok((link, welcome)) => {
-                let received = welcome.resume.map(|resume| resume.received);
-                if !received.is_some_and(|received| self.outgoing.acknowledge(received)) {
+                if !self.outgoing.acknowledge(welcome.received) {
                     return Err(ended(lost, "messages of the session are lost"));
                 }
                 self.link = link;

@@ -1,7 +1,7 @@
 //! The server's handshake: it welcomes new peers, resumes the sessions of clients that reconnect,
 //! and turns others away.
 
-use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
+use gt_ir::message::{ClientHello, ClientWelcome, Goodbye, Hello, Resume, Welcome};
 use gt_net::server::{LinkId, Proven};
 use gt_net::{NetError, codec};
 
@@ -10,45 +10,45 @@ use super::journal::Later;
 use super::peers::ResumeRefused;
 
 impl Server {
-    /// Handles a peer's hello. Returns whether to pass it to the dispatcher.
+    /// Handles the hello of a new link: passes it to the dispatcher, resumes a client's session, or
+    /// turns the link away.
     pub(super) fn handshake(
         &mut self,
         link: &LinkId,
         proven: Option<Proven>,
-        hello: &mut Hello,
-    ) -> Result<bool, NetError> {
-        if let Some(badge) = &hello.badge
+        mut hello: Hello,
+    ) -> Result<(), NetError> {
+        let role = hello.role();
+        if let Some(proven) = proven.filter(|proven| proven.role != role) {
+            let (key, said) = (proven.role.name(), role.name());
+            let reason = format!(
+                "the key is a {key}'s, and the hello a {said}'s\n  hint: install the same version of gt on both sides"
+            );
+            return self.turn_away(link, reason, "");
+        }
+        if let Some(badge) = hello.badge()
             && !self.key.as_ref().is_some_and(|key| key.proves(badge))
         {
             let reason = format!(
                 "the key does not prove that its user is '{}'\n  hint: ask for another one, by `gt key --user` of this server's key",
                 badge.user.escape_debug()
             );
-            self.turn_away(link, reason, "its key proves nothing")?;
-            return Ok(false);
+            return self.turn_away(link, reason, "its key proves nothing");
         }
-        if hello.badge.is_none() && proven.is_some_and(|proven| proven.is_user) {
+        if hello.badge().is_none() && proven.is_some_and(|proven| proven.is_user) {
             let reason = "the key is part of a user's key, and does not say whose\n  hint: use the whole key, as `gt key --user` printed it".to_string();
-            self.turn_away(link, reason, "its key names nobody")?;
-            return Ok(false);
+            return self.turn_away(link, reason, "its key names nobody");
         }
-        if self.peers.id(link).is_some() {
-            return Ok(true);
+        if let Hello::Client(client) = &mut hello
+            && let Some(resume) = client.resume.take()
+        {
+            let greeting = Box::new((client.clone(), *resume));
+            return self.once_durable(Later::Resume(link.clone(), greeting));
         }
-        let role = proven.map(|proven| proven.role);
-        match hello.resume.take() {
-            Some(resume) if role.unwrap_or(hello.role) == Role::Client => {
-                let greeting = Box::new((hello.clone(), *resume));
-                self.once_durable(Later::Resume(link.clone(), greeting))?;
-                Ok(false)
-            }
-            resume => {
-                hello.resume = resume;
-                self.peers.add(link.clone(), role, hello);
-                self.link.admit(link);
-                Ok(true)
-            }
-        }
+        let id = self.peers.add(link.clone(), &mut hello);
+        self.link.admit(link);
+        self.dispatcher.handle(self.started.elapsed(), id, hello);
+        self.keep()
     }
 
     /// Refuses a link, reads no more from it, and removes its peer if it has one.
@@ -58,7 +58,7 @@ impl Server {
         reason: String,
         why: &str,
     ) -> Result<(), NetError> {
-        self.link.send(link, codec::encode(&Message::Goodbye { reason }), 0)?;
+        self.link.send(link, codec::encode(&Goodbye { reason }), 0)?;
         self.link.mute(link);
         if let Some(peer) = self.peers.id(link) {
             self.forget(peer, why);
@@ -70,7 +70,7 @@ impl Server {
     pub(super) fn resume(
         &mut self,
         link: LinkId,
-        hello: &Hello,
+        hello: &ClientHello,
         given: &Resume,
     ) -> Result<(), NetError> {
         let (id, missed, is_renewed) = match self.peers.resume(link.clone(), hello, given) {
@@ -82,11 +82,10 @@ impl Server {
             }
         };
         self.link.admit(&link);
-        let resume =
-            self.peers.get_mut(id).and_then(|peer| Some(Box::new(peer.client.as_mut()?.resume())));
         let (grace, is_kept) = (self.grace, self.journal.is_some());
-        let welcome = Welcome { resume, grace, is_kept, is_renewed, ..Welcome::default() };
-        let first = codec::encode(&Message::Welcome(welcome));
+        let mut welcome = ClientWelcome { grace, is_kept, is_renewed, ..ClientWelcome::default() };
+        self.peers.client_mut(id).into_iter().for_each(|client| client.fill(&mut welcome));
+        let first = codec::encode(&Welcome::Client(welcome));
         for frames in std::iter::once(first).chain(missed) {
             if !self.link.send(&link, frames, usize::MAX)? {
                 break;

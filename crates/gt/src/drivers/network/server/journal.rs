@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId};
-use gt_ir::message::{Hello, Resume};
+use gt_ir::message::{ClientHello, Resume};
 use gt_journal::Folder;
 use gt_net::NetError;
 use gt_net::keys::Key;
@@ -37,7 +37,7 @@ pub(super) enum Later {
     /// Welcome a new client: a session that the client knows of can be resumed.
     Welcome(PeerId),
     /// Resume a client's session on another link: the client then drops its acknowledged messages.
-    Resume(LinkId, Box<(Hello, Resume)>),
+    Resume(LinkId, Box<(ClientHello, Resume)>),
 }
 
 /// Returns the key in the state folder, generating one if it is missing.
@@ -225,7 +225,7 @@ mod tests {
         // SAFETY: the name is a string that ends with a zero and lives through the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         journal.journal.writer.replace(dispatcher.everything());
-        let peer = PeerId(1);
+        let peer = PeerId::client(1);
         assert!(journal.defer(Later::Receipt(peer, 7)).is_none());
         assert!(journal.keep(Duration::ZERO, &mut dispatcher).is_empty());
         let told = keep_until(&mut journal, &mut dispatcher, |journal| journal.warning().is_some());

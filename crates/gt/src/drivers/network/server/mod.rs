@@ -1,12 +1,14 @@
 //! The server: a dispatcher that listens on an address.
 //!
 //! - [`handshake`]: welcomes peers, resumes clients, turns others away; [`rate_limit`]: wrong tokens.
-//! - [`peers`]: connected peers, and disconnected clients that may return; [`outgoing`]: sending.
+//! - [`peers`]: connected peers, and disconnected clients that may return; [`incoming`]: receiving;
+//!   [`outgoing`]: sending.
 //! - [`journal`]: what the server resumes from after a restart; [`backup_store`]: snapshots' values.
 //! - [`policy`]: the operator's policy file; [`options`]: the server's other options.
 
 mod backup_store;
 mod handshake;
+mod incoming;
 mod journal;
 mod options;
 mod outgoing;
@@ -17,16 +19,15 @@ mod rate_limit;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Message, Role};
-use gt_ir::snapshot::{Backup, Owner, Unkept};
+use gt_ir::message::{Acknowledge, Goodbye};
+use gt_net::codec::{self};
 use gt_net::keyring::KeyFile;
 use gt_net::keys::Key;
-use gt_net::server::{LinkId, Proven, ServerEvent, ServerLink};
-use gt_net::{NetError, codec, keyring, shm};
+use gt_net::server::{ServerEvent, ServerLink};
+use gt_net::{NetError, keyring, shm};
 
 use self::backup_store::BackupStore;
 use self::journal::{Later, ServerJournal};
@@ -192,7 +193,7 @@ impl Server {
             return Ok(ShutdownReason::Stopped);
         }
         let links = self.peers.links();
-        let goodbye = codec::encode(&Message::Goodbye { reason: "the server was stopped".into() });
+        let goodbye = codec::encode(&Goodbye { reason: "the server was stopped".into() });
         for link in links {
             self.link.send(&link, goodbye.clone(), 0)?;
         }
@@ -298,89 +299,13 @@ impl Server {
         match later {
             Later::Receipt(id, received) => {
                 if let Some(link) = self.peers.get(id).and_then(|peer| peer.link.as_ref()) {
-                    let message = Message::Acknowledge { received };
-                    self.link.send(link, codec::encode(&message), BACKLOG[0])?;
+                    let frames = codec::encode(&Acknowledge { received });
+                    self.link.send(link, frames, BACKLOG[0])?;
                 }
                 Ok(())
             }
             Later::Welcome(id) => self.welcome(id),
             Later::Resume(link, greeting) => self.resume(link, &greeting.0, &greeting.1),
-        }
-    }
-
-    fn receive(
-        &mut self,
-        link: LinkId,
-        proven: Option<Proven>,
-        frames: Vec<Bytes>,
-    ) -> Result<(), NetError> {
-        let mut message = match codec::decode(&frames) {
-            Ok(message) => message,
-            Err(error) => {
-                let reason = format!(
-                    "the server could not read a message: {error}\n  hint: install the same version of gt on both sides"
-                );
-                return self.turn_away(&link, reason, "it sent a damaged message");
-            }
-        };
-        if let Message::Hello(hello) = &mut message
-            && !self.handshake(&link, proven, hello)?
-        {
-            return Ok(());
-        }
-        let Some(id) = self.peers.id(&link) else {
-            let reason = "this server does not know the connection: connect again".to_string();
-            return self.turn_away(&link, reason, "");
-        };
-        let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
-        let role = peer.role;
-        let (mut receipt, mut received) = (None, 0);
-        if let Some(client) = &mut peer.client {
-            match &message {
-                Message::Acknowledge { received } => {
-                    if !client.outgoing.acknowledge(*received) {
-                        self.forget(id, "it acknowledged messages that it was not sent");
-                    }
-                    return Ok(());
-                }
-                Message::Hello(_) => {}
-                _ => {
-                    client.has_returned();
-                    receipt = client.incoming.take(&frames);
-                    received = client.incoming.received();
-                }
-            }
-        }
-        let (now, is_end) = (self.started.elapsed(), matches!(message, Message::Goodbye { .. }));
-        match (role, message) {
-            (Role::Client, Message::Stream(batch)) => {
-                self.dispatcher.handle_stream(now, id, batch, frames, received);
-            }
-            (Role::Worker, Message::Backup(backup)) => {
-                let message = self.store_backup(backup);
-                self.dispatcher.handle(now, id, role, message);
-            }
-            (role, message) => self.dispatcher.handle(now, id, role, message),
-        }
-        if is_end {
-            self.peers.remove(id);
-        }
-        self.keep()?;
-        match receipt {
-            Some(received) => self.once_durable(Later::Receipt(id, received)),
-            None => Ok(()),
-        }
-    }
-
-    /// Stores values of a snapshot on disk. Returns the result for the dispatcher.
-    fn store_backup(&self, mut backup: Box<Backup>) -> Message {
-        match self.backups.keep(&mut backup) {
-            Ok(()) => Message::Backup(backup),
-            Err(reason) => {
-                let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
-                let result = Err(Unkept::Refused(reason));
-                Message::Backed { session, slot, snapshot, result }
-            }
         }
     }
 

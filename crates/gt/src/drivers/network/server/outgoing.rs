@@ -1,9 +1,9 @@
 //! Outgoing messages of a server.
 
-use gt_dispatcher::{PeerId, REJOIN_WITHIN};
-use gt_ir::message::{Message, Role};
+use gt_dispatcher::{PeerId, REJOIN_WITHIN, ToPeer};
+use gt_ir::message::{Answer, Reply, Role, ServerToClient, ServerToWorker, Welcome};
 use gt_ir::{Content, WorkerCommand};
-use gt_net::{NetError, codec};
+use gt_net::NetError;
 
 use super::journal::Later;
 use super::{BACKLOG, Server};
@@ -24,23 +24,23 @@ impl Server {
     }
 
     /// Sends a message to a peer; to a new client once its session is durable.
-    fn send(&mut self, id: PeerId, message: Message) -> Result<(), NetError> {
+    fn send(&mut self, id: PeerId, message: ToPeer) -> Result<(), NetError> {
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
         let Some(client) = &mut peer.client else { return self.transmit(id, message) };
         match (&mut client.held, &message, &mut self.journal) {
-            (held @ Some(_), Message::Goodbye { .. }, _) => *held = None,
+            (held @ Some(_), ToPeer::Goodbye(_), _) => *held = None,
             (Some(held), ..) => {
                 held.push(message);
                 return Ok(());
             }
-            (None, Message::Welcome(_), Some(journal)) => {
+            (None, ToPeer::Welcome(_), Some(journal)) => {
                 let warning = journal.warning();
                 if journal.defer(Later::Welcome(id)).is_none() {
                     client.held = Some(vec![message]);
                     return Ok(());
                 }
                 self.transmit(id, message)?;
-                let notice = warning.map(|text| Message::Notice { text });
+                let notice = warning.map(|text| ServerToClient::Notice { text }.into());
                 return notice.map_or(Ok(()), |notice| self.transmit(id, notice));
             }
             _ => {}
@@ -55,26 +55,28 @@ impl Server {
     }
 
     /// Sends a message to a peer, or keeps it for a disconnected client that may return.
-    fn transmit(&mut self, id: PeerId, message: Message) -> Result<(), NetError> {
+    fn transmit(&mut self, id: PeerId, message: ToPeer) -> Result<(), NetError> {
         let Some(peer) = self.peers.get(id) else { return Ok(()) };
         // Where machines have no tokens, no peer is known to be on this machine.
         let is_local = !self.machine.is_empty() && peer.machine == self.machine;
         let mut message = if is_local { message } else { self.localize(message) };
         let grace = self.grace;
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
-        let most = BACKLOG[usize::from(peer.role == Role::Worker)];
-        let goodbye = matches!(message, Message::Goodbye { .. });
-        let mut is_counted = !goodbye;
-        if let Message::Welcome(welcome) = &mut message {
-            welcome.is_kept = self.journal.is_some();
-            if let Some(client) = &mut peer.client {
-                let resume = Some(Box::new(client.resume()));
-                (welcome.resume, welcome.grace, is_counted) = (resume, grace, false);
-            } else if welcome.is_kept {
+        let most = BACKLOG[usize::from(id.role == Role::Worker)];
+        let goodbye = matches!(message, ToPeer::Goodbye(_));
+        // Neither a welcome nor a goodbye is sent again on another link.
+        let is_counted = !goodbye && !matches!(message, ToPeer::Welcome(_));
+        match (&mut message, &mut peer.client) {
+            (ToPeer::Welcome(Welcome::Client(welcome)), Some(client)) => {
+                (welcome.grace, welcome.is_kept) = (grace, self.journal.is_some());
+                client.fill(welcome);
+            }
+            (ToPeer::Welcome(Welcome::Worker(welcome)), _) if self.journal.is_some() => {
                 welcome.grace = REJOIN_WITHIN;
             }
+            _ => {}
         }
-        let frames = codec::encode(&message);
+        let frames = message.encode();
         let mut is_behind = false;
         if let Some(client) = peer.client.as_mut().filter(|_| is_counted) {
             // Without the message itself, which may be large.
@@ -94,40 +96,29 @@ impl Server {
     }
 
     /// Replaces shared memory by inline data in messages to other machines.
-    fn localize(&mut self, mut message: Message) -> Message {
-        let mut carry = |content: &mut Content| {
-            let placeholder = Content::Data(gt_ir::TensorData {
-                dtype: gt_ir::DType::U8,
-                shape: gt_ir::Shape::SCALAR,
-                bytes: bytes::Bytes::from_static(&[0]),
-            });
-            let original = content.clone();
-            match blocks::receive(std::mem::replace(content, placeholder)) {
-                Ok((carried, token)) => {
-                    *content = carried;
-                    if let Some(token) = token {
-                        let release = Message::Release { token };
-                        self.dispatcher.handle(
-                            self.started.elapsed(),
-                            PeerId::NOBODY,
-                            Role::Watcher,
-                            release,
-                        );
+    fn localize(&mut self, mut message: ToPeer) -> ToPeer {
+        match &mut message {
+            ToPeer::Worker(ServerToWorker::Work { commands, .. }) => {
+                for command in commands {
+                    if let WorkerCommand::Create(create) = command {
+                        self.inline(&mut create.content);
                     }
                 }
-                // The receiver will report that it cannot map it.
-                Err(_) => *content = original,
             }
-        };
-        match &mut message {
-            Message::Work { commands, .. } => commands.iter_mut().for_each(|command| {
-                if let WorkerCommand::Create(create) = command {
-                    carry(&mut create.content);
-                }
-            }),
-            Message::Value { result: Ok(content), .. } => carry(content),
+            ToPeer::Client(ServerToClient::Answer(Answer {
+                result: Ok(Reply::Value(content)),
+                ..
+            })) => self.inline(content),
             _ => {}
         }
         message
+    }
+
+    /// Maps content in shared memory. Content that cannot be mapped stays: the receiver reports it.
+    fn inline(&mut self, content: &mut Content) {
+        if let Ok((mapped, Some(token))) = blocks::receive(content.clone()) {
+            *content = mapped;
+            self.dispatcher.release_block(self.started.elapsed(), token);
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use gt_dispatcher::PeerId;
-use gt_ir::message::{Hello, Message, Process, Resume, Role};
+use gt_dispatcher::{PeerId, ToPeer};
+use gt_ir::message::{ClientHello, ClientWelcome, Hello, Process, Resume, Role, is_same_token};
 use gt_net::process;
 use gt_net::resume::{self, Incoming, Unacknowledged};
 use gt_net::server::LinkId;
@@ -28,8 +28,6 @@ pub(super) struct PeerTable {
 /// A peer.
 pub(super) struct Peer {
     pub link: Option<LinkId>,
-    /// Proven by its key, or claimed by its hello if no keys are used.
-    pub role: Role,
     pub machine: String,
     /// The state by which a client can resume its session.
     pub client: Option<Box<Client>>,
@@ -43,7 +41,7 @@ pub(super) struct Client {
     pub outgoing: Unacknowledged,
     pub incoming: Incoming,
     /// The messages that wait until the session is durable.
-    pub held: Option<Vec<Message>>,
+    pub held: Option<Vec<ToPeer>>,
     /// Since when the client is disconnected.
     away: Option<Instant>,
     /// Whether the client has not returned since the server restarted.
@@ -60,7 +58,7 @@ pub(super) struct ResumeRefused {
 }
 
 impl Client {
-    fn new(hello: &Hello) -> Client {
+    fn new(hello: &ClientHello) -> Client {
         Client {
             token: resume::token(),
             user: user(hello),
@@ -79,39 +77,45 @@ impl Client {
         self.is_unaware = false;
     }
 
-    /// Returns what the client needs to resume.
-    pub fn resume(&mut self) -> Resume {
-        Resume { received: self.incoming.acknowledge(), ..Resume::new(self.token) }
+    /// Fills in what the client needs to resume.
+    pub fn fill(&mut self, welcome: &mut ClientWelcome) {
+        (welcome.token, welcome.received) = (Some(self.token), self.incoming.acknowledge());
     }
 }
 
-fn user(hello: &Hello) -> String {
+fn user(hello: &ClientHello) -> String {
     hello.badge.as_ref().map(|badge| badge.user.clone()).unwrap_or_default()
 }
 
 impl PeerTable {
     /// Adds the peer that sent a hello on a link, and fills in how it can resume.
-    pub fn add(&mut self, link: LinkId, role: Option<Role>, hello: &mut Hello) {
-        self.last += 1;
-        let id = PeerId(self.last);
-        let role = role.unwrap_or(hello.role);
-        let client = (role == Role::Client).then(|| Box::new(Client::new(hello)));
-        match (&client, role) {
-            (Some(client), _) => hello.resume = Some(Box::new(Resume::new(client.token))),
-            (None, Role::Worker) if hello.resume.is_none() => {
-                hello.resume = Some(Box::new(Resume::new(resume::token())));
+    pub fn add(&mut self, link: LinkId, hello: &mut Hello) -> PeerId {
+        let id = self.next(hello.role());
+        let (machine, client) = match hello {
+            Hello::Client(hello) => {
+                let client = Box::new(Client::new(hello));
+                hello.resume = Some(Box::new(Resume::new(client.token)));
+                (hello.machine.clone(), Some(client))
             }
-            _ => {}
-        }
-        let (machine, on) = (hello.machine.clone(), Some(link.clone()));
-        self.by_link.insert(link, id);
-        self.peers.insert(id, Peer { link: on, role, machine, client });
+            Hello::Worker(hello) => {
+                hello.token.get_or_insert_with(resume::token);
+                (hello.machine.clone(), None)
+            }
+            Hello::Watcher(_) => (String::new(), None),
+        };
+        self.by_link.insert(link.clone(), id);
+        self.peers.insert(id, Peer { link: Some(link), machine, client });
+        id
+    }
+
+    fn next(&mut self, role: Role) -> PeerId {
+        self.last += 1;
+        PeerId { role, number: self.last }
     }
 
     /// Adds the client of a session that was adopted after a restart. The client has yet to return.
-    pub fn restore(&mut self, hello: &Hello, received: u64) -> PeerId {
-        self.last += 1;
-        let id = PeerId(self.last);
+    pub fn restore(&mut self, hello: &ClientHello, received: u64) -> PeerId {
+        let id = self.next(Role::Client);
         let client = Client {
             token: hello.resume.as_ref().map_or_else(resume::token, |resume| resume.token),
             incoming: Incoming::begin_at(received),
@@ -120,8 +124,8 @@ impl PeerTable {
             is_unaware: true,
             ..Client::new(hello)
         };
-        let (link, role, machine) = (None, Role::Client, hello.machine.clone());
-        self.peers.insert(id, Peer { link, role, machine, client: Some(Box::new(client)) });
+        let (link, machine) = (None, hello.machine.clone());
+        self.peers.insert(id, Peer { link, machine, client: Some(Box::new(client)) });
         self.away += 1;
         id
     }
@@ -143,6 +147,11 @@ impl PeerTable {
 
     pub fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
         self.peers.get_mut(&id)
+    }
+
+    /// Returns the state by which a client can resume its session.
+    pub fn client_mut(&mut self, id: PeerId) -> Option<&mut Client> {
+        self.peers.get_mut(&id)?.client.as_deref_mut()
     }
 
     /// Returns the links of all connected peers.
@@ -182,13 +191,13 @@ impl PeerTable {
     pub fn resume(
         &mut self,
         link: LinkId,
-        hello: &Hello,
+        hello: &ClientHello,
         given: &Resume,
     ) -> Result<(PeerId, Vec<Vec<Bytes>>, bool), ResumeRefused> {
         let is_it = |peer: &Peer| {
-            peer.client
-                .as_ref()
-                .is_some_and(|client| given.is_by(client.token) && client.user == user(hello))
+            peer.client.as_ref().is_some_and(|client| {
+                is_same_token(given.token, client.token) && client.user == user(hello)
+            })
         };
         let refuse = |reason| Err(ResumeRefused { reason, ended: None });
         if self.rate_limit.lock(&user(hello)) {
@@ -204,7 +213,7 @@ impl PeerTable {
         let Some(id) = found else {
             let mut ended = None;
             for (token, reason) in &self.ended {
-                if given.is_by(*token) {
+                if is_same_token(given.token, *token) {
                     ended = Some(reason.clone());
                 }
             }
@@ -269,14 +278,14 @@ impl PeerTable {
 
 #[cfg(test)]
 mod tests {
-    use gt_ir::message::Badge;
+    use gt_ir::message::{Badge, ClientHello, Hello, Resume};
 
     use super::*;
 
-    fn hello(user: &str) -> Hello {
+    fn hello(user: &str) -> ClientHello {
         let badge = Badge { user: user.into(), team: String::new(), proof: [0; 32] };
         let badge = (!user.is_empty()).then(|| Box::new(badge));
-        Hello { badge, ..Hello::new(Role::Client, user) }
+        ClientHello { badge, ..ClientHello::new(user) }
     }
 
     fn link(number: u8) -> LinkId {
@@ -285,9 +294,10 @@ mod tests {
 
     /// Adds a client that has lost its connection; returns its token.
     fn lost(peers: &mut PeerTable, number: u8, user: &str) -> u128 {
-        let mut said = hello(user);
-        peers.add(link(number), None, &mut said);
+        let mut said = Hello::Client(hello(user));
+        peers.add(link(number), &mut said);
         assert!(peers.disconnect(&link(number)).is_none(), "it may come back");
+        let Hello::Client(said) = said else { unreachable!("it is a client's") };
         said.resume.expect("it is told by what it goes on").token
     }
 

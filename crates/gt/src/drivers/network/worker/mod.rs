@@ -1,29 +1,30 @@
 //! A worker process.
 //!
-//! - [`rejoin`]: waiting for a lost server, and reconnecting. [`state`]: the folder from which a
+//! - [`incoming`]: handling messages. [`rejoin`]: waiting for a lost server, and reconnecting. [`state`]: the folder from which a
 //!   restarted worker resumes.
 
+mod incoming;
 mod rejoin;
 mod state;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gt_ir::message::{Hello, Message, Resume, Role};
+use gt_ir::message::{Goodbye, Message, WorkerHello, WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::Backup;
-use gt_ir::{Fabric, Piece, RequestId, WorkerCommand, WorkerId};
+use gt_ir::{Fabric, Piece, RequestId, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::peers::PeerLinks;
-use gt_net::{NetError, codec, descriptors};
+use gt_net::{NetError, codec, descriptors, shm};
 use gt_worker::{Out, Work};
 use rustc_hash::FxHashSet;
 
 use self::state::StateFolder;
-use super::blocks::{self, SharedBlocks};
+use super::blocks::SharedBlocks;
 use super::neighbours::Neighbours;
 use crate::drivers::MakeWorker;
-use crate::drivers::files::{self, FileThread, Folders};
+use crate::drivers::files::{self, FileDone, FileThread, Folders};
 use crate::drivers::memory;
 
 /// A worker's options.
@@ -87,7 +88,7 @@ struct WorkerRoute {
     address: Address,
     key_file: Option<PathBuf>,
     insecure: bool,
-    hello: Hello,
+    hello: WorkerHello,
 }
 
 /// The first, and the longest, pause between attempts to reconnect.
@@ -105,26 +106,26 @@ impl WorkerProcess {
         let address = &options.address;
         let key = super::find_key(address, options.key_file.as_deref(), options.insecure)?;
         let peers = PeerLinks::bind(address, options.peer_host.as_deref(), key.as_ref())?;
-        let hello = Hello {
+        let hello = WorkerHello {
+            machine: shm::machine_token(),
             endpoint: peers.endpoint().to_string(),
             fabric: options.fabric.clone().map(Box::new),
             rate: options.rate,
             is_exact: options.is_exact,
             arithmetic: options.arithmetic.clone(),
             is_durable: options.state.is_some(),
-            ..super::introduction(Role::Worker, &options.name, None)
+            ..WorkerHello::new(&options.name)
         };
         let places = files::below(&options.data_roots)
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
         let stored = options.state.as_deref().map(state::open).transpose()?;
-        let known = stored.as_ref().and_then(|stored| stored.token);
-        let resume = known.map(|token| Box::new(Resume::new(token)));
-        let greeting = Hello { resume, ..hello.clone() };
+        let token = stored.as_ref().and_then(|stored| stored.token);
+        let greeting = WorkerHello { token, ..hello.clone() };
         let (link, welcome) = super::handshake(address, key.as_ref(), options.insecure, greeting)?;
         let folders = Folders { places, spill: memory::spill_folder(options.spill_dir.as_deref()) };
         let files = FileThread::start(folders, welcome.name.clone())
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
-        let token = welcome.resume.as_ref().map_or(0, |resume| resume.token);
+        let token = welcome.token.unwrap_or(0);
         let mut core = make(welcome.name, options.threads);
         if stored.is_some() && welcome.grace.is_zero() {
             tracing::warn!(
@@ -140,7 +141,7 @@ impl WorkerProcess {
         Ok(WorkerProcess {
             link,
             files,
-            neighbours: Neighbours::new(WorkerId(welcome.session), peers),
+            neighbours: Neighbours::new(welcome.worker, peers),
             core,
             blocks: SharedBlocks::default(),
             sharing: FxHashSet::default(),
@@ -207,7 +208,7 @@ impl WorkerProcess {
             }
         }
         // A lost server needs no goodbye.
-        let _ = self.send(&Message::Goodbye { reason: "the worker was stopped".into() });
+        let _ = self.send(&Goodbye { reason: "the worker was stopped".into() });
         Ok(())
     }
 
@@ -221,66 +222,13 @@ impl WorkerProcess {
 
     /// Passes the results of file operations to the core.
     fn end_jobs(&mut self) -> Result<(), NetError> {
-        for message in self.files.take_done() {
-            match message {
-                Message::Loaded { .. } | Message::Spilled { .. } | Message::Shelved { .. } => {
-                    self.handle(message)?;
-                }
-                message => self.send(&message)?,
+        for done in self.files.take_done() {
+            match done {
+                FileDone::Worker(result) => self.pass(result)?,
+                FileDone::Server(message) => self.send(&message)?,
             }
         }
         Ok(())
-    }
-
-    /// Handles messages from the server and other workers, after waiting for at most `limit`.
-    fn receive_all(&mut self, mut limit: Duration) -> Result<(), NetError> {
-        while let Some(message) = self.neighbours.try_receive()? {
-            // Values of snapshots may arrive without a pause: lanes have turns in between.
-            let may_wait = matches!(message, Message::Backup(_));
-            self.handle(message)?;
-            limit = Duration::ZERO;
-            if may_wait {
-                break;
-            }
-        }
-        while let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
-            self.handle(codec::decode(&frames)?)?;
-            limit = Duration::ZERO;
-        }
-        Ok(())
-    }
-
-    fn handle(&mut self, message: Message) -> Result<(), NetError> {
-        let mut out = Vec::new();
-        match message {
-            Message::Work { lane, mut commands } => {
-                self.prepare(&mut commands)?;
-                self.core.handle(Message::Work { lane, commands }, &mut out);
-            }
-            Message::Neighbour { worker, name, endpoint, machine } => {
-                self.neighbours.know(worker, name.clone(), endpoint.clone(), machine.clone());
-                let known = Message::Neighbour { worker, name, endpoint, machine };
-                self.core.handle(known, &mut out);
-            }
-            Message::WorkerLost { worker, name } => {
-                for token in self.neighbours.forget(worker) {
-                    self.blocks.release(token);
-                }
-                self.core.handle(Message::WorkerLost { worker, name }, &mut out);
-            }
-            Message::Release { token } => self.blocks.release(token),
-            Message::Observe { on, sent } => {
-                let here = self.started.elapsed();
-                self.core.observe(on, here);
-                self.send(&Message::Observed { sent, here })?;
-            }
-            Message::Goodbye { reason } => {
-                let address = self.link.address().to_string();
-                return Err(NetError::Lost { address, reason });
-            }
-            message => self.core.handle(message, &mut out),
-        }
-        self.send_all(&mut out)
     }
 
     /// Runs a turn, and the collectives that are due. Returns whether there was work.
@@ -323,7 +271,8 @@ impl WorkerProcess {
                 }
             }
             for piece in local {
-                self.core.handle(Message::Piece { sender: own, piece }, out);
+                let piece = WorkerToWorker::Piece { sender: own, piece };
+                self.core.handle(piece.into(), out);
             }
         }
         Ok(())
@@ -331,7 +280,7 @@ impl WorkerProcess {
 
     fn send_out(&mut self, out: Out) -> Result<(), NetError> {
         match out {
-            Out::Dispatcher(message) => self.answer(message),
+            Out::Server(message) => self.answer(message),
             Out::Worker(to, piece) => self.send_piece(to, piece),
             Out::Backup(to, backup) => self.send_backup(to, backup),
             Out::Files(job) => {
@@ -367,40 +316,20 @@ impl WorkerProcess {
         }
     }
 
-    /// Maps data in shared memory, and records which fetches may be answered through it.
-    fn prepare(&mut self, commands: &mut [WorkerCommand]) -> Result<(), NetError> {
-        for command in commands {
-            match command {
-                WorkerCommand::Create(create) => {
-                    // Data that cannot be mapped is left as it is, and fails where it is used.
-                    if let Ok((mapped, Some(token))) = blocks::receive(create.content.clone()) {
-                        create.content = mapped;
-                        self.send(&Message::Release { token })?;
-                    }
-                }
-                WorkerCommand::Fetch { request, shared: true, .. } => {
-                    self.sharing.insert(*request);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn answer(&mut self, message: Message) -> Result<(), NetError> {
+    fn answer(&mut self, message: WorkerToServer) -> Result<(), NetError> {
         let message = match message {
-            Message::Value { request, result } => {
+            WorkerToServer::Value { request, result } => {
                 let shared = self.sharing.remove(&request);
                 let result =
                     result.map(|content| if shared { self.blocks.share(content) } else { content });
-                Message::Value { request, result }
+                WorkerToServer::Value { request, result }
             }
             other => other,
         };
         self.send(&message)
     }
 
-    fn send(&mut self, message: &Message) -> Result<(), NetError> {
+    fn send<M: Message>(&mut self, message: &M) -> Result<(), NetError> {
         self.link.send(&codec::encode(message))
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use gt_ir::WorkerId;
-use gt_ir::message::{Hello, Message, Resume};
+use gt_ir::message::WorkerHello;
 use gt_net::NetError;
-use gt_worker::Out;
+use gt_worker::{FileResult, Out};
 
 use super::state::StateFolder;
 use super::{ATTEMPT, FILES_WITHIN, PAUSE, WorkerProcess, WorkerRoute};
+use crate::drivers::files::FileDone;
 use crate::drivers::network;
 
 impl WorkerProcess {
@@ -38,15 +38,14 @@ impl WorkerProcess {
             }
             let WorkerRoute { address, key_file, insecure, hello } = &self.way;
             let key = network::find_key(address, key_file.as_deref(), *insecure)?;
-            let resume = Some(Box::new(Resume::new(self.token)));
-            let hello = Hello { resume, ..hello.clone() };
+            let hello = WorkerHello { token: Some(self.token), ..hello.clone() };
             match network::handshake_within(ATTEMPT, address, key.as_ref(), *insecure, hello) {
                 Ok((link, welcome)) => {
                     self.link = link;
                     let mut out = Vec::new();
                     self.core.renew(welcome.is_renewed, &mut out);
-                    self.neighbours.rename(WorkerId(welcome.session));
-                    self.token = welcome.resume.as_ref().map_or(0, |resume| resume.token);
+                    self.neighbours.rename(welcome.worker);
+                    self.token = welcome.token.unwrap_or(0);
                     self.grace = welcome.grace;
                     self.send_all(&mut out)?;
                     let seconds = since.elapsed().as_secs_f64();
@@ -74,10 +73,12 @@ impl WorkerProcess {
     /// Collects the snapshot values that were written, which stay. Other file operations have no
     /// receiver.
     fn take_written_snapshots(&mut self) {
-        let done = self.files.take_done();
-        let shelved = done.into_iter().filter(|it| matches!(it, Message::Shelved { .. }));
         let mut out = Vec::new();
-        shelved.for_each(|message| self.core.handle(message, &mut out));
+        for done in self.files.take_done() {
+            if let FileDone::Worker(result @ FileResult::SnapshotSpilled { .. }) = done {
+                self.core.handle(result.into(), &mut out);
+            }
+        }
         self.begin_jobs(out);
     }
 

@@ -1,0 +1,138 @@
+//! Messages between a client and the server.
+
+use std::time::Duration;
+
+use super::{Failure, kinds};
+use crate::command::ClientCommand;
+use crate::data::Content;
+use crate::event::Event;
+use crate::explain::{Explanation, PlacedTensor};
+use crate::instruction::RequestId;
+use crate::record;
+use crate::statistics::WorkerStats;
+use crate::status::Status;
+use crate::stored::Written;
+
+/// The size in bytes from which a value is large: clients acknowledge the receipt of large values.
+pub const LARGE_VALUE: u64 = 64 << 10;
+
+/// From a client to the server.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ClientToServer {
+    /// Commands of the session, in program order.
+    Stream(Vec<ClientCommand>),
+    /// The client waits for credit: it has sent all that it has issued.
+    AwaitCredit,
+    /// The client has received a large value ([`LARGE_VALUE`]): the server may send others.
+    Received { request: RequestId },
+    /// The answer to [`ServerToClient::Confirm`].
+    Confirmed { snapshot: u64 },
+    /// The client has mapped a shared block; its owner may release it.
+    Release { token: u128 },
+    /// The immediate answer to [`ServerToClient::Observe`]; `here` is the time of the client's
+    /// clock.
+    Observed { sent: Duration, here: Duration },
+    /// Events, in times of the client's clock; `dropped` more were lost.
+    Events { events: Vec<Event>, dropped: u64 },
+}
+
+record!(enum ClientToServer {
+    1 => Stream(commands),
+    2 => AwaitCredit,
+    3 => Received { request },
+    4 => Confirmed { snapshot },
+    5 => Release { token },
+    6 => Observed { sent, here },
+    7 => Events { events, dropped },
+});
+
+/// From the server to a client.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ServerToClient {
+    /// Returns credit: commands of this weight are complete.
+    Credit(u64),
+    Answer(Answer),
+    /// A worker has undone a step of the session.
+    StepUndone(Box<Failure>),
+    /// A notice to the user about the session.
+    Notice {
+        text: String,
+    },
+    /// Requests the confirmation that the client has received all messages before this one.
+    Confirm {
+        snapshot: u64,
+    },
+    /// The receiver has mapped a shared block of the client's; the client may release it.
+    Release {
+        token: u128,
+    },
+    /// Turns the client's events on or off; `sent` is the server's time.
+    Observe {
+        on: bool,
+        sent: Duration,
+    },
+}
+
+record!(enum ServerToClient {
+    1 => Credit(weight),
+    2 => Answer(answer),
+    3 => StepUndone(failure),
+    4 => Notice { text },
+    5 => Confirm { snapshot },
+    6 => Release { token },
+    7 => Observe { on, sent },
+});
+
+/// The answer to a client's request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    pub request: RequestId,
+    pub result: Result<Reply, Failure>,
+}
+
+record!(struct Answer { request, result });
+
+impl Answer {
+    /// Returns the answer to a request that succeeded.
+    pub fn new(request: RequestId, reply: Reply) -> Answer {
+        Answer { request, result: Ok(reply) }
+    }
+
+    /// Returns the answer with a value, or its failure.
+    pub fn value(request: RequestId, result: Result<Content, Failure>) -> Answer {
+        Answer { request, result: result.map(Reply::Value) }
+    }
+}
+
+impl From<Answer> for ServerToClient {
+    fn from(answer: Answer) -> ServerToClient {
+        ServerToClient::Answer(answer)
+    }
+}
+
+/// What a request returns.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reply {
+    /// The values of a fetched tensor.
+    Value(Content),
+    /// The blocks that a save has written, on all workers.
+    Saved(Vec<Written>),
+    /// The statistics of all workers.
+    Statistics(Vec<WorkerStats>),
+    /// The end of an explanation, and its beginning, which is empty.
+    Explained(Explanation),
+    /// The copies of a tensor.
+    Located(Vec<PlacedTensor>),
+    Status(Box<Status>),
+}
+
+record!(enum Reply {
+    1 => Value(content),
+    2 => Saved(written),
+    3 => Statistics(workers),
+    4 => Explained(explanation),
+    5 => Located(copies),
+    6 => Status(status),
+});
+
+kinds!(ClientToServer, ServerToClient);

@@ -1,0 +1,371 @@
+//! The handshake: a peer's hello, and the server's welcome, typed for each role.
+
+use std::time::Duration;
+
+use super::kinds;
+use crate::exchange::WorkerId;
+use crate::fabric::Fabric;
+use crate::instruction::RequestId;
+use crate::record;
+
+/// The protocol version; both ends of a link must have the same.
+pub const PROTOCOL_VERSION: u32 = 13;
+
+/// A peer's role, which its key proves and which determines the messages that it may send.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Role {
+    Client,
+    Worker,
+    Watcher,
+}
+
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Worker => "worker",
+            Role::Watcher => "watcher",
+        }
+    }
+}
+
+/// The hello of a role, and the welcome that answers it.
+pub trait Handshake: Into<Hello> {
+    const ROLE: Role;
+    type Welcome: TryFrom<Welcome>;
+}
+
+/// The first message of a peer.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Hello {
+    Client(ClientHello),
+    Worker(WorkerHello),
+    Watcher(WatcherHello),
+}
+
+record!(enum Hello { 0 => Client(hello), 1 => Worker(hello), 2 => Watcher(hello) });
+
+impl Hello {
+    pub fn role(&self) -> Role {
+        match self {
+            Hello::Client(_) => Role::Client,
+            Hello::Worker(_) => Role::Worker,
+            Hello::Watcher(_) => Role::Watcher,
+        }
+    }
+
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Hello::Client(hello) => hello.protocol,
+            Hello::Worker(hello) => hello.protocol,
+            Hello::Watcher(hello) => hello.protocol,
+        }
+    }
+
+    /// Returns the name that the peer requests.
+    pub fn name(&self) -> &str {
+        match self {
+            Hello::Client(hello) => &hello.name,
+            Hello::Worker(hello) => &hello.name,
+            Hello::Watcher(hello) => &hello.name,
+        }
+    }
+
+    /// Returns the user whose key the peer has, if any.
+    pub fn badge(&self) -> Option<&Badge> {
+        match self {
+            Hello::Client(hello) => hello.badge.as_deref(),
+            Hello::Watcher(hello) => hello.badge.as_deref(),
+            Hello::Worker(_) => None,
+        }
+    }
+}
+
+/// The server's answer to a hello.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Welcome {
+    Client(ClientWelcome),
+    Worker(WorkerWelcome),
+    Watcher,
+}
+
+record!(enum Welcome { 0 => Client(welcome), 1 => Worker(welcome), 2 => Watcher });
+
+kinds!(Hello, Welcome);
+
+/// What both ends must agree on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Protocol {
+    pub version: u32,
+    /// A hash of the instruction set, so that ids mean the same at both ends.
+    pub schema: u64,
+}
+
+record!(struct Protocol { version, schema });
+
+impl Protocol {
+    /// Returns the protocol of this build.
+    pub fn current() -> Protocol {
+        Protocol { version: PROTOCOL_VERSION, schema: schema() }
+    }
+}
+
+/// A client's hello.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ClientHello {
+    pub protocol: Protocol,
+    /// The name of its process.
+    pub name: String,
+    /// Equal for processes that can share memory; empty for none.
+    pub machine: String,
+    /// The user whose key it has, if any. The server's driver verifies the proof; the dispatcher
+    /// trusts it.
+    pub badge: Option<Box<Badge>>,
+    pub process: Option<Process>,
+    /// The session that it resumes after its connection was lost. For a new client, the server's
+    /// driver fills it in for the dispatcher.
+    pub resume: Option<Box<Resume>>,
+}
+
+record!(struct ClientHello { protocol, name, machine, badge, process, resume });
+
+impl ClientHello {
+    /// Returns the hello of a new client of this build, without optional parts.
+    pub fn new(name: impl Into<String>) -> ClientHello {
+        ClientHello {
+            protocol: Protocol::current(),
+            name: name.into(),
+            machine: String::new(),
+            badge: None,
+            process: None,
+            resume: None,
+        }
+    }
+}
+
+/// A worker's hello.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkerHello {
+    pub protocol: Protocol,
+    /// The name that it requests.
+    pub name: String,
+    /// Equal for processes that can share memory; empty for none.
+    pub machine: String,
+    /// The address at which it receives pieces; empty if none is needed.
+    pub endpoint: String,
+    /// How its engine reaches others, if it can.
+    pub fabric: Option<Box<Fabric>>,
+    /// The estimated work ([`crate::Operation::work`]) that its engine does in a second.
+    pub rate: u64,
+    /// Whether its engine computes the same bits each time, in every mode of execution.
+    pub is_exact: bool,
+    /// What determines the bits of its results besides its commands: engine, versions and
+    /// processor. Workers with equal values compute equal bits.
+    pub arithmetic: String,
+    /// Whether its snapshots outlive its process.
+    pub is_durable: bool,
+    /// The token by which the server knows it, if it was connected before. For a new worker, the
+    /// server's driver fills it in for the dispatcher.
+    pub token: Option<u128>,
+}
+
+record!(struct WorkerHello {
+    protocol, name, machine, endpoint, fabric, rate, is_exact, arithmetic, is_durable, token,
+});
+
+impl WorkerHello {
+    /// Returns the hello of a new worker of this build, without optional parts.
+    pub fn new(name: impl Into<String>) -> WorkerHello {
+        WorkerHello {
+            protocol: Protocol::current(),
+            name: name.into(),
+            machine: String::new(),
+            endpoint: String::new(),
+            fabric: None,
+            rate: 0,
+            is_exact: true,
+            arithmetic: String::new(),
+            is_durable: false,
+            token: None,
+        }
+    }
+}
+
+/// A watcher's hello.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WatcherHello {
+    pub protocol: Protocol,
+    /// The name of its process.
+    pub name: String,
+    /// The user whose key it has, if any.
+    pub badge: Option<Box<Badge>>,
+}
+
+record!(struct WatcherHello { protocol, name, badge });
+
+impl WatcherHello {
+    /// Returns the hello of a watcher of this build.
+    pub fn new(name: impl Into<String>) -> WatcherHello {
+        WatcherHello { protocol: Protocol::current(), name: name.into(), badge: None }
+    }
+}
+
+/// The welcome of a client.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ClientWelcome {
+    /// The session's number.
+    pub session: u32,
+    /// The weight of commands that may be in flight.
+    pub window: u64,
+    /// The server's machine, as in the hello.
+    pub machine: String,
+    /// The folders in which the server's workers may read and write files.
+    pub data_roots: Vec<String>,
+    /// The token by which the client resumes the session on another connection, if it can.
+    pub token: Option<u128>,
+    /// The number of the client's messages that the server has received.
+    pub received: u64,
+    /// How long the server waits for a lost client to reconnect.
+    pub grace: Duration,
+    /// Whether the server's state is persistent, so that the server may be restarted with it after
+    /// a crash.
+    pub is_kept: bool,
+    /// Whether the server has restarted since the client was last connected, and resumes its
+    /// session: the client receives no credit for earlier commands.
+    pub is_renewed: bool,
+}
+
+record!(struct ClientWelcome {
+    session, window, machine, data_roots, token, received, grace, is_kept, is_renewed,
+});
+
+/// The welcome of a worker.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkerWelcome {
+    pub worker: WorkerId,
+    /// The name that the server assigns to it; unique among workers.
+    pub name: String,
+    /// The token by which the worker reconnects.
+    pub token: Option<u128>,
+    /// How long the worker waits for a lost server; zero if the server's state is not persistent.
+    pub grace: Duration,
+    /// Whether the server knows the worker, and needs its snapshots.
+    pub is_renewed: bool,
+}
+
+record!(struct WorkerWelcome { worker, name, token, grace, is_renewed });
+
+/// The welcome of a watcher, which needs to know nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WatcherWelcome;
+
+/// Connects a role's hello and welcome with [`Hello`] and [`Welcome`].
+macro_rules! handshakes {
+    ($($role:ident: $hello:ident -> $welcome:ident $(($value:ident))?),+ $(,)?) => {
+        $(
+            impl Handshake for $hello {
+                const ROLE: Role = Role::$role;
+                type Welcome = $welcome;
+            }
+
+            impl From<$hello> for Hello {
+                fn from(hello: $hello) -> Hello {
+                    Hello::$role(hello)
+                }
+            }
+
+            impl TryFrom<Welcome> for $welcome {
+                type Error = Welcome;
+
+                fn try_from(welcome: Welcome) -> Result<$welcome, Welcome> {
+                    match welcome {
+                        Welcome::$role $(($value))? => Ok(handshakes!(@ $welcome $($value)?)),
+                        other => Err(other),
+                    }
+                }
+            }
+        )+
+    };
+    (@ $welcome:ident $value:ident) => { $value };
+    (@ $welcome:ident) => { $welcome };
+}
+
+handshakes! {
+    Client: ClientHello -> ClientWelcome(welcome),
+    Worker: WorkerHello -> WorkerWelcome(welcome),
+    Watcher: WatcherHello -> WatcherWelcome,
+}
+
+/// A process on its machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process {
+    pub pid: u32,
+    /// When it started, in the system's clock ticks.
+    pub start: u64,
+}
+
+record!(struct Process { pid, start });
+
+/// A client's session before its connection was lost, and its message counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Resume {
+    /// A secret that only the client received.
+    pub token: u128,
+    /// The number of the other end's messages that it has received.
+    pub received: u64,
+    /// The numbers of its own messages that it has sent, and that the other end has acknowledged.
+    pub sent: u64,
+    pub acknowledged: u64,
+    /// The number of its messages up to the last acknowledged one that a journal records: a stream.
+    pub recorded: u64,
+    /// The requests whose answers it waits for.
+    pub waits: Vec<RequestId>,
+}
+
+record!(struct Resume { token, received, sent, acknowledged, recorded, waits });
+
+impl Resume {
+    /// Returns the value for a new client.
+    pub fn new(token: u128) -> Resume {
+        Resume { token, ..Resume::default() }
+    }
+}
+
+/// Identifies a client's user.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Badge {
+    pub user: String,
+    /// Empty for none.
+    pub team: String,
+    /// Derived from the names and the cluster key.
+    pub proof: [u8; 32],
+}
+
+record!(struct Badge { user, team, proof });
+
+/// Returns whether two tokens are equal, in constant time.
+pub fn is_same_token(one: u128, other: u128) -> bool {
+    let differences = one.to_ne_bytes().into_iter().zip(other.to_ne_bytes());
+    let all = differences.fold(0, |all, (left, right)| all | (left ^ right));
+    std::hint::black_box(all) == 0
+}
+
+/// Returns a hash of the instruction set: names, ids, arities and attributes.
+fn schema() -> u64 {
+    // FNV-1a, stable across builds and machines.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut eat = |bytes: &[u8]| {
+        for &byte in bytes {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for operation in crate::ops::ALL {
+        eat(&operation.id.to_le_bytes());
+        eat(operation.name.as_bytes());
+        for parameter in operation.parameters {
+            eat(parameter.name.as_bytes());
+            eat(format!("{:?}", parameter.kind).as_bytes());
+        }
+    }
+    hash
+}

@@ -1,0 +1,62 @@
+//! Messages between a watcher and the server.
+
+use super::kinds;
+use crate::event::Event;
+use crate::exchange::{SlotId, WorkerId};
+use crate::instruction::RequestId;
+use crate::record;
+use crate::status::Status;
+
+/// From a watcher to the server.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WatcherToServer {
+    /// A request for the status.
+    Status { request: RequestId },
+    /// A request for up to `limit` events.
+    Poll { limit: u32 },
+}
+
+record!(enum WatcherToServer { 1 => Status { request }, 2 => Poll { limit } });
+
+/// From the server to a watcher.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ServerToWatcher {
+    /// The answer to [`WatcherToServer::Status`].
+    Status { request: RequestId, status: Box<Status> },
+    /// The names of the entities that the events after it refer to.
+    Names(Vec<(Named, String)>),
+    /// The answer to [`WatcherToServer::Poll`], in times of the server's clock; `dropped` more were
+    /// lost.
+    Events { events: Vec<Event>, dropped: u64 },
+}
+
+record!(enum ServerToWatcher {
+    1 => Status { request, status },
+    2 => Names(names),
+    3 => Events { events, dropped },
+});
+
+kinds!(WatcherToServer, ServerToWatcher);
+
+/// An entity with a name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Named {
+    Session(u32),
+    Worker(WorkerId),
+    Signal {
+        session: u32,
+        number: u32,
+    },
+    /// The worker that a session's slot is on.
+    Slot {
+        session: u32,
+        slot: SlotId,
+    },
+}
+
+record!(enum Named {
+    0 => Session(number),
+    1 => Worker(worker),
+    2 => Signal { session, number },
+    3 => Slot { session, slot },
+});

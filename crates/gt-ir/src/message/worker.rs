@@ -1,0 +1,149 @@
+//! Messages between a worker and the server.
+
+use std::time::Duration;
+
+use super::{Failure, kinds};
+use crate::command::WorkerCommand;
+use crate::data::Content;
+use crate::entitlement::{Entitlement, MemoryWait, PolicyKind, Usage};
+use crate::event::Event;
+use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
+use crate::instruction::RequestId;
+use crate::record;
+use crate::snapshot::{Backup, Unkept};
+use crate::statistics::WorkerStats;
+use crate::status::Report;
+use crate::stored::Written;
+
+/// From the server to a worker.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ServerToWorker {
+    /// Commands for a lane.
+    Work { lane: LaneId, commands: Vec<WorkerCommand> },
+    /// Withdraws a request from a lane.
+    Cancel { lane: LaneId, request: RequestId },
+    /// The worker drops a session's lanes, including queued commands.
+    EndSession { session: u32 },
+    /// A session's entitlement.
+    Admit { session: u32, entitlement: Entitlement },
+    /// The scheduling policy.
+    SetPolicy(PolicyKind),
+    /// All commands of the session have reached the lane that waits for memory: the waiting command
+    /// fails once no other lane is about to free any, or at once if it `has_waited` long enough.
+    MemoryTimeout { lane: LaneId, number: u64, has_waited: bool },
+    /// Other members of a collective wait for a lane.
+    CollectiveWaits { lane: LaneId },
+    /// All members are ready (`Ok` with the group's epoch): each worker starts collectives in the
+    /// order of `sequence`, which is the same on every worker. Or a member has failed, and the
+    /// collective is cancelled.
+    StartCollective {
+        lane: LaneId,
+        transfer: TransferId,
+        sequence: u64,
+        result: Result<u64, Failure>,
+    },
+    /// A failure in place of the piece that another worker could not send.
+    Piece(Piece),
+    /// Values of a snapshot that the server stores, for the worker that restores them.
+    Backup(Box<Backup>),
+    /// The worker drops a session's snapshots before the number `next`, except `snapshot`; all of
+    /// the session's snapshots if it is `None`.
+    Retain { session: u32, snapshot: Option<u64>, next: u64 },
+    /// The worker drops the snapshots of all other sessions, and the lanes with numbers before
+    /// `oldest`, which belong to a previous server.
+    RetainSessions { sessions: Vec<u32>, oldest: u32 },
+    /// The worker sends a slot's snapshot that it stores to the worker that restores it, or to the
+    /// server if `to` is `None`.
+    HandOver { session: u32, slot: SlotId, snapshot: u64, to: Option<WorkerId> },
+    /// Introduces another worker: its address for pieces, and its machine.
+    Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
+    /// Another worker is lost, and will send nothing more.
+    WorkerLost { worker: WorkerId, name: String },
+    /// The receiver has mapped a shared block of the worker's; the worker may release it.
+    Release { token: u128 },
+    /// Turns the worker's events on or off; `sent` is the server's time.
+    Observe { on: bool, sent: Duration },
+}
+
+record!(enum ServerToWorker {
+    1 => Work { lane, commands },
+    2 => Cancel { lane, request },
+    3 => EndSession { session },
+    4 => Admit { session, entitlement },
+    5 => SetPolicy(policy_kind),
+    6 => MemoryTimeout { lane, number, has_waited },
+    7 => CollectiveWaits { lane },
+    8 => StartCollective { lane, transfer, sequence, result },
+    9 => Piece(piece),
+    10 => Backup(backup),
+    11 => Retain { session, snapshot, next },
+    12 => RetainSessions { sessions, oldest },
+    13 => HandOver { session, slot, snapshot, to },
+    14 => Neighbour { worker, name, endpoint, machine },
+    15 => WorkerLost { worker, name },
+    16 => Release { token },
+    17 => Observe { on, sent },
+});
+
+/// From a worker to the server.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WorkerToServer {
+    /// A lane has completed commands of this weight; `usage` has the device time since its previous
+    /// report, and the bytes that it holds now.
+    LaneDone { lane: LaneId, weight: u64, usage: Usage },
+    /// A command is inconsistent with a lane's state: the server must end the session.
+    LaneBroken { lane: LaneId, reason: String },
+    /// The worker has undone a step of a lane.
+    StepUndone { lane: LaneId, failure: Box<Failure> },
+    /// A lane has begun to wait for memory, or no longer waits (`None`).
+    MemoryWait { lane: LaneId, wait: Option<MemoryWait> },
+    /// The answer to a fetch.
+    Value { request: RequestId, result: Result<Content, Failure> },
+    /// The answer to a save: the blocks written.
+    Saved { request: RequestId, result: Result<Vec<Written>, Failure> },
+    /// The answer to a request for statistics.
+    Statistics { request: RequestId, statistics: Box<WorkerStats> },
+    /// A lane is ready for a collective with these members (`Ok` with its group's epoch), or has
+    /// failed.
+    CollectiveReady {
+        lane: LaneId,
+        transfer: TransferId,
+        members: Vec<SlotId>,
+        result: Result<u64, Failure>,
+    },
+    /// The worker could not send a piece to a lane; the server fails the lane's part.
+    Undelivered { transfer: TransferId, to: LaneId, reason: String },
+    /// Values of a snapshot, for the server to store.
+    Backup(Box<Backup>),
+    /// A slot's snapshot is stored (`Ok` with its size in bytes), or could not be.
+    BackupStored { session: u32, slot: SlotId, snapshot: u64, result: Result<u64, Unkept> },
+    /// The worker has mapped a shared block; its owner may release it.
+    Release { token: u128 },
+    /// The immediate answer to [`ServerToWorker::Observe`]; `here` is the time of the worker's
+    /// clock.
+    Observed { sent: Duration, here: Duration },
+    /// The worker's report while it is observed, in times of its own clock.
+    Report(Box<Report>),
+    /// Events, in times of the worker's clock; `dropped` more were lost.
+    Events { events: Vec<Event>, dropped: u64 },
+}
+
+record!(enum WorkerToServer {
+    1 => LaneDone { lane, weight, usage },
+    2 => LaneBroken { lane, reason },
+    3 => StepUndone { lane, failure },
+    4 => MemoryWait { lane, wait },
+    5 => Value { request, result },
+    6 => Saved { request, result },
+    7 => Statistics { request, statistics },
+    8 => CollectiveReady { lane, transfer, members, result },
+    9 => Undelivered { transfer, to, reason },
+    10 => Backup(backup),
+    11 => BackupStored { session, slot, snapshot, result },
+    12 => Release { token },
+    13 => Observed { sent, here },
+    14 => Report(report),
+    15 => Events { events, dropped },
+});
+
+kinds!(ServerToWorker, WorkerToServer);

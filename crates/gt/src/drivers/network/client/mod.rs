@@ -1,0 +1,360 @@
+//! The network driver: a session on a server.
+//!
+//! [`incoming`]: handling the server's messages.
+
+mod incoming;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
+use gt_client::{ClientError, Result, Session};
+use gt_ir::event::Event;
+use gt_ir::message::{Answer, ClientToServer};
+use gt_ir::{ClientCommand, RequestId};
+use gt_net::address::Address;
+use gt_net::wake::Wake;
+use gt_net::{NetError, shm};
+
+use super::blocks::SharedBlocks;
+use super::fork;
+use super::resume::{ClientLink, ServerRoute};
+use crate::drivers::answers::SessionAnswers;
+use crate::drivers::issues::Issues;
+use crate::drivers::run_ahead::{LongWait, RunAhead};
+use crate::drivers::undone::UndoneSteps;
+
+/// The interval at which a wait checks for the user's interrupt.
+const SLICE: Duration = Duration::from_millis(50);
+/// The interval at which the session's buffer is flushed while it is in use.
+const FLUSH_EVERY: Duration = Duration::from_millis(1);
+/// The number of idle rounds after which the flusher sleeps until it is woken.
+const IDLE_ROUNDS: u32 = 20;
+
+/// Events are sent when this many are waiting ...
+const EVENTS: usize = 64;
+/// ... or when the oldest has waited this long.
+const EVENTS_EVERY: Duration = Duration::from_millis(50);
+
+/// Connects to a server and opens a session there.
+///
+/// # Errors
+/// The address is not valid or not reachable, the key is missing or wrong, or the server is of
+/// another version.
+pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
+    fork::watch();
+    if std::env::var_os("GT_AUTO_SHARD").is_some() {
+        tracing::warn!(
+            "GT_AUTO_SHARD has no effect here: the server at {address} was started with its own"
+        );
+    }
+    let failed = |error: NetError| ClientError::Connection(error.to_string());
+    let address = Address::parse(address).map_err(failed)?;
+    let name = format!("{:x}", std::process::id());
+    let way = ServerRoute { address, key_file: key_file.map(Path::to_path_buf), insecure, name };
+    let key = way.key().map_err(failed)?;
+    let hello = way.hello(key.as_ref());
+    let wake = Wake::new().map_err(|error| {
+        ClientError::Connection(format!("no wakeup for the connection: {error}"))
+    })?;
+    let (link, welcome) =
+        super::handshake(&way.address, key.as_ref(), insecure, hello).map_err(failed)?;
+    let address = way.address.to_string();
+    let machine = shm::machine_token();
+    let shared = Arc::new(ClientShared {
+        state: Mutex::new(ClientState {
+            link: ClientLink::new(way, link, &welcome),
+            answers: SessionAnswers::default(),
+            blocks: SharedBlocks::default(),
+            shares_memory: !machine.is_empty() && machine == welcome.machine,
+            ended: None,
+            events: Vec::new(),
+            events_since: Duration::ZERO,
+        }),
+        address,
+        data_roots: welcome.data_roots,
+        contenders: AtomicUsize::new(0),
+        wake,
+        ahead: RunAhead::new(welcome.window),
+        session: Mutex::new(None),
+        closing: AtomicBool::new(false),
+        idle: AtomicBool::new(false),
+        flusher: Mutex::new(None),
+        process: std::process::id(),
+        started: Instant::now(),
+        issues: Issues::default(),
+        undone: UndoneSteps::default(),
+    });
+    let flusher = Arc::clone(&shared);
+    let thread = thread::Builder::new()
+        .name("gt-flush".into())
+        .spawn(move || flusher.flush_now_and_then())
+        .map_err(|error| ClientError::Connection(format!("no thread could be started: {error}")))?;
+    *lock(&shared.flusher) = Some(thread);
+    Ok(Session::new(Arc::new(NetworkDriver { shared })))
+}
+
+struct NetworkDriver {
+    shared: Arc<ClientShared>,
+}
+
+struct ClientShared {
+    state: Mutex<ClientState>,
+    address: String,
+    data_roots: Vec<String>,
+    /// The number of threads that wait for the state while another holds it and waits on the
+    /// socket.
+    contenders: AtomicUsize,
+    wake: Wake,
+    ahead: RunAhead,
+    session: Mutex<Option<Weak<dyn Outbox>>>,
+    closing: AtomicBool,
+    idle: AtomicBool,
+    flusher: Mutex<Option<JoinHandle<()>>>,
+    /// The process that connected; its forks must not use the socket.
+    process: u32,
+    started: Instant,
+    issues: Issues,
+    undone: UndoneSteps,
+}
+
+struct ClientState {
+    link: ClientLink,
+    answers: SessionAnswers,
+    blocks: SharedBlocks,
+    shares_memory: bool,
+    /// Why the session has ended, if it has.
+    ended: Option<String>,
+    /// Unsent events.
+    events: Vec<Event>,
+    /// When the oldest of them was emitted.
+    events_since: Duration,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl ClientShared {
+    /// Locks the state; a thread that holds it while waiting on the socket is woken to release it.
+    fn state(&self) -> MutexGuard<'_, ClientState> {
+        if let Ok(state) = self.state.try_lock() {
+            return state;
+        }
+        self.contenders.fetch_add(1, Ordering::SeqCst);
+        self.wake.ring();
+        let state = lock(&self.state);
+        self.contenders.fetch_sub(1, Ordering::SeqCst);
+        state
+    }
+
+    fn send(&self, state: &mut ClientState, message: &ClientToServer) {
+        if state.ended.is_none()
+            && let Err(error) = state.link.send(message)
+        {
+            state.ended = Some(error.to_string());
+        }
+    }
+
+    /// Emits the event of a batch that was sent.
+    fn emit_issue(&self, state: &mut ClientState, weight: u64) {
+        let now = self.started.elapsed();
+        if state.events.is_empty() {
+            state.events_since = now;
+        }
+        state.events.push(self.issues.end(now, weight));
+        self.send_events(state, false);
+    }
+
+    /// Sends the events if they are due or `at_once`.
+    fn send_events(&self, state: &mut ClientState, at_once: bool) {
+        let has_waited = self.started.elapsed() > state.events_since + EVENTS_EVERY;
+        let is_due = at_once || has_waited || state.events.len() >= EVENTS;
+        if is_due && !state.events.is_empty() {
+            let events = std::mem::take(&mut state.events);
+            self.send(state, &ClientToServer::Events { events, dropped: 0 });
+        }
+    }
+
+    /// Waits until `ready` returns a result.
+    fn wait_until<T>(
+        &self,
+        interrupt: Interrupt,
+        mut ready: impl FnMut(&mut ClientState) -> Option<T>,
+    ) -> Result<T> {
+        self.check_process()?;
+        loop {
+            let mut state = self.state();
+            self.receive_all(&mut state, Duration::ZERO);
+            if let Some(found) = ready(&mut state) {
+                return Ok(found);
+            }
+            if let Some(reason) = &state.ended {
+                return Err(ClientError::Connection(reason.clone()));
+            }
+            self.receive_all(&mut state, SLICE);
+            let found = ready(&mut state);
+            drop(state);
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            // Let contending threads have the state first.
+            while self.contenders.load(Ordering::SeqCst) > 0 {
+                thread::yield_now();
+            }
+            if interrupt() {
+                return Err(ClientError::Interrupted);
+            }
+        }
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(ClientError::Connection(
+            "this process is a fork of the one that connected\n  hint: call gt.connect again in the child".into(),
+        ))
+    }
+
+    fn flush_now_and_then(&self) {
+        let mut idle_rounds = 0;
+        while !self.closing.load(Ordering::Acquire) {
+            let visit = fork::visit();
+            let session = lock(&self.session).as_ref().and_then(Weak::upgrade);
+            let waiting = session.as_ref().is_some_and(|session| session.has_waiting());
+            if let Some(session) = session.filter(|_| waiting) {
+                session.flush();
+                // Dropping the last reference here would make this thread join itself.
+                drop(session);
+            }
+            if let Ok(mut state) = self.state.try_lock() {
+                // Notices and the end of the session are handled even when no thread waits.
+                self.receive_all(&mut state, Duration::ZERO);
+                state.blocks.tidy();
+                self.send_events(&mut state, false);
+            }
+            drop(visit);
+            idle_rounds = if waiting { 0 } else { idle_rounds + 1 };
+            if idle_rounds > IDLE_ROUNDS {
+                self.idle.store(true, Ordering::SeqCst);
+                thread::park_timeout(Duration::from_millis(500));
+                self.idle.store(false, Ordering::SeqCst);
+            } else {
+                thread::park_timeout(FLUSH_EVERY);
+            }
+        }
+    }
+}
+
+impl Driver for NetworkDriver {
+    fn attach(&self, outbox: Weak<dyn Outbox>) {
+        *lock(&self.shared.session) = Some(outbox);
+    }
+
+    /// A message through three processes costs about 25 µs, as much as a hundred small commands.
+    fn batches(&self) -> Batches {
+        Batches { commands: 512, work: 16 << 20 }
+    }
+
+    fn nudge(&self) {
+        if self.shared.issues.is_on() {
+            self.shared.issues.begin(self.shared.started.elapsed());
+        }
+        if self.shared.idle.load(Ordering::SeqCst)
+            && let Some(flusher) = &*lock(&self.shared.flusher)
+        {
+            flusher.thread().unpark();
+        }
+    }
+
+    fn submit(&self, batch: &mut Vec<ClientCommand>, work: u64) {
+        let shared = &self.shared;
+        if shared.check_process().is_err() {
+            return batch.clear();
+        }
+        let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
+        let mut commands = std::mem::replace(batch, Vec::with_capacity(batch.len()));
+        let mut state = shared.state();
+        shared.ahead.submitted(weight, work);
+        if state.shares_memory {
+            for command in &mut commands {
+                if let ClientCommand::Create(create) = command {
+                    create.content = state.blocks.share(create.content.clone());
+                }
+            }
+        }
+        shared.send(&mut state, &ClientToServer::Stream(commands));
+        if shared.issues.is_on() {
+            shared.emit_issue(&mut state, weight);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.shared.ahead.is_full()
+    }
+
+    fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
+        let mut waiting = LongWait::new();
+        self.shared.wait_until(interrupt, |state| {
+            let has_room = !self.is_full();
+            if !has_room && waiting.is_to_be_told() {
+                self.shared.send(state, &ClientToServer::AwaitCredit);
+            }
+            has_room.then_some(())
+        })
+    }
+
+    fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Answer> {
+        let answer = self.shared.wait_until(interrupt, |state| state.answers.take(request));
+        if matches!(answer, Err(ClientError::Interrupted)) {
+            self.abandon(request);
+        }
+        answer
+    }
+
+    fn abandon(&self, request: RequestId) {
+        // In a forked child another thread may have left the lock taken.
+        if self.shared.check_process().is_ok() {
+            self.shared.state().answers.abandon(request);
+        }
+    }
+
+    fn close(&self) {
+        let shared = &self.shared;
+        if shared.closing.swap(true, Ordering::SeqCst) || shared.check_process().is_err() {
+            return;
+        }
+        let mut state = shared.state();
+        shared.send_events(&mut state, true);
+        if state.ended.is_none() {
+            state.link.close();
+        }
+        state.ended.get_or_insert_with(|| "the session is closed".into());
+        drop(state);
+        let flusher = lock(&shared.flusher).take();
+        if let Some(flusher) = flusher {
+            flusher.thread().unpark();
+            if flusher.thread().id() != thread::current().id() {
+                let _ = flusher.join();
+            }
+        }
+    }
+
+    fn data_roots(&self) -> Option<Vec<String>> {
+        Some(self.shared.data_roots.clone())
+    }
+
+    fn describe(&self) -> String {
+        format!("the server at {}", self.shared.address)
+    }
+}
+
+impl Drop for NetworkDriver {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
