@@ -103,8 +103,8 @@ pub fn failed_text(
     for (index, other) in failure.others.iter().enumerate() {
         let begin = if index == 0 { "\n  others hold " } else { ", " };
         let name = match other.label.as_str() {
-            "" => format!("session #{}", other.session),
-            label => label.into(),
+            "" => "a session that has ended",
+            label => label,
         };
         let _ = write!(text, "{begin}{name} {:.1} MB", (other.bytes as f64) / 1e6);
     }

@@ -1,8 +1,8 @@
 //! The total order of collectives over all sessions.
 //!
 //! A collective call of an engine blocks until all members enter it, and cannot be interrupted. So
-//! no member enters before all are ready: workers report when a lane is ready (`Ready`), and once
-//! all members are, each receives `Join` with the next sequence number. Every worker runs its
+//! no member enters before all are ready: workers report when a lane is ready (`CollectiveReady`), and once
+//! all members are, each receives `StartCollective` with the next sequence number. Every worker runs its
 //! collectives in that order, so a member blocked in a call waits only for workers that reach the
 //! same call next, and no cycle of waits can form. A collective that is not ready has no place in
 //! the order, and so delays no other session.
@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 
 use gt_ir::message::{Failure, ServerToWorker};
-use gt_ir::{LaneId, SlotId, TransferId};
+use gt_ir::{Incarnation, LaneId, SlotId, TransferId};
 
 /// A member's report: ready, with its group's epoch, or failed.
 type Readiness = Result<u64, Failure>;
 
-/// Session, transfer, and the group's first member: several groups may share one transfer.
-type CollectiveKey = (u32, TransferId, SlotId);
+/// Incarnation, transfer, and the group's first member: several groups may share one transfer.
+type CollectiveKey = (Incarnation, TransferId, SlotId);
 
 /// A collective that some members have not reported on.
 struct PendingCollective {
@@ -37,7 +37,7 @@ pub(crate) struct PendingCollectives {
 
 impl PendingCollectives {
     /// Handles a lane's report that it is ready, or has failed. Returns the messages for members:
-    /// `Join` once all are ready, or the failure.
+    /// `StartCollective` once all are ready, or the failure.
     pub fn ready(
         &mut self,
         lane: LaneId,
@@ -46,7 +46,7 @@ impl PendingCollectives {
         readiness: Readiness,
     ) -> Vec<(SlotId, ServerToWorker)> {
         let Some(first) = members.first() else { return Vec::new() };
-        let key = (lane.session, transfer, *first);
+        let key = (lane.incarnation, transfer, *first);
         let lost = &self.lost;
         let new = || {
             let gone = |slot: &SlotId| {
@@ -99,7 +99,7 @@ impl PendingCollectives {
         // Reports of other members may still arrive.
         self.lost.insert(lane, (next, failure.clone()));
         let is_member = |(key, open): &(&CollectiveKey, &PendingCollective)| {
-            key.0 == lane.session && open.members.contains(&lane.slot)
+            key.0 == lane.incarnation && open.members.contains(&lane.slot)
         };
         let keys: Vec<_> = self.open.iter().filter(is_member).map(|(key, _)| *key).collect();
         let mut messages = Vec::new();
@@ -135,18 +135,18 @@ impl PendingCollectives {
 
     fn member_message(
         &self,
-        (session, transfer, _): CollectiveKey,
+        (incarnation, transfer, _): CollectiveKey,
         slot: SlotId,
         result: Readiness,
     ) -> (SlotId, ServerToWorker) {
-        let (lane, sequence) = (LaneId { session, slot }, self.sequence);
+        let (lane, sequence) = (LaneId { incarnation, slot }, self.sequence);
         (slot, ServerToWorker::StartCollective { lane, transfer, sequence, result })
     }
 
     /// Returns whether a lane is a member of an open collective, reported or not.
     pub fn involves_lane(&self, lane: LaneId) -> bool {
         let is_member = |(key, open): (&CollectiveKey, &PendingCollective)| {
-            key.0 == lane.session && open.members.contains(&lane.slot)
+            key.0 == lane.incarnation && open.members.contains(&lane.slot)
         };
         self.open.iter().any(is_member)
     }
@@ -157,9 +157,9 @@ impl PendingCollectives {
     }
 
     /// Drops the collectives of a session that has ended.
-    pub fn end_session(&mut self, session: u32) {
-        self.open.retain(|(owner, _, _), _| *owner != session);
-        self.lost.retain(|lane, _| lane.session != session);
+    pub fn end_session(&mut self, incarnation: Incarnation) {
+        self.open.retain(|(owner, _, _), _| *owner != incarnation);
+        self.lost.retain(|lane, _| lane.incarnation != incarnation);
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     use gt_ir::SourceId;
 
     fn lane(slot: u32) -> LaneId {
-        LaneId { session: 7, slot: SlotId(slot) }
+        LaneId { incarnation: Incarnation(7), slot: SlotId(slot) }
     }
 
     fn ready(
@@ -240,7 +240,7 @@ mod tests {
                 && collectives.involves_lane(lane(2))
                 && !collectives.involves_lane(lane(1))
         );
-        collectives.end_session(7);
+        collectives.end_session(Incarnation(7));
         assert!(collectives.open.is_empty());
     }
 }

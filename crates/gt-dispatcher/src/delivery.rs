@@ -24,7 +24,8 @@ impl Delivery<'_> {
     /// when all lanes have completed theirs.
     pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64, of: Option<u64>) {
         let Delivery { now, session, workers, observability, outbox } = self;
-        let (number, epoch, is_on) = (session.number, session.epoch, observability.is_on());
+        let (number, incarnation, is_on) =
+            (session.number, session.incarnation, observability.is_on());
         let slots = &session.catalogue.slots;
         // Slots beyond those that plans use count as well: they may hold tensors.
         if slots.all().count() > 1 {
@@ -47,7 +48,7 @@ impl Delivery<'_> {
             if is_on {
                 observability.dispatched(now, (worker.id, worker.name.as_str()), number, &commands);
             }
-            let lane = LaneId { session: epoch, slot };
+            let lane = LaneId { incarnation, slot };
             outbox.push(worker.peer, ServerToWorker::Work { lane, commands });
         }
         session.return_credit(outbox, returned);

@@ -185,10 +185,10 @@ impl Forward<'_> {
     }
 
     fn fetch(&mut self, request: RequestId, tensor: TensorId, line: SourceId) {
-        let ClientSession { catalogue, hello, epoch, peer, unread, lineage, .. } =
+        let ClientSession { catalogue, hello, incarnation, peer, unread, lineage, .. } =
             &mut *self.session;
         let machine = &hello.machine;
-        let (client, session, since) = (*peer, *epoch, self.now);
+        let (client, incarnation, since) = (*peer, *incarnation, self.now);
         // The value of a request that was answered before is compared, not forwarded.
         let known = lineage.as_ref().and_then(|lineage| lineage.log.digest(request));
         match catalogue.get(tensor) {
@@ -207,7 +207,7 @@ impl Forward<'_> {
             let worker = worker.and_then(|worker| workers.by_id(worker));
             let shared = worker
                 .is_some_and(|worker| !worker.machine.is_empty() && worker.machine == *machine);
-            let (original, lane) = (request, LaneId { session, slot });
+            let (original, lane) = (request, LaneId { incarnation, slot });
             let worker = worker.map(|worker| worker.peer);
             let mine =
                 answers.open(PendingFetch { client, original, worker, lane, tensor, since, known });

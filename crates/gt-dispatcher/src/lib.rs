@@ -5,9 +5,9 @@
 //!
 //! - [`dispatcher`]: the state machine; routes messages to the parts below. [`peer`]: the other ends
 //!   of links, and what arrives from them and is sent to them.
-//! - [`sessions`]: per-client state; [`queue`]: batches not planned yet; [`flow`]: credit for what
-//!   is in flight; [`unread`]: values that a client has not read; [`templates`]: repeated
-//!   sequences; [`waiting`]: sessions without a worker.
+//! - [`sessions`]: per-client state; [`numbers`]: how sessions and lanes are numbered; [`queue`]:
+//!   batches not planned yet; [`flow`]: credit for what is in flight; [`unread`]: values that a
+//!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
 //! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next.
 //! - [`forward`]: plans a batch; [`delivery`]: sends its commands; [`pipeline`]: the stream
 //!   modifiers, which run before planning; [`planner`]: where instructions run, and which data is
@@ -29,6 +29,7 @@ mod flow;
 mod forward;
 mod journal;
 mod lineage;
+mod numbers;
 mod observability;
 mod pages;
 mod peer;

@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use gt_ir::entitlement::{Entitlement, Usage};
 use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker};
-use gt_ir::{ClientCommand, SlotId, codec};
+use gt_ir::{ClientCommand, Incarnation, SessionId, SlotId, codec};
 
 use crate::dispatcher::{AwaitedPeers, DeadlineWarning, SlotShortage};
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
+use crate::numbers::SessionNumbers;
 use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{Catalogue, PlanCache, Slots};
 use crate::queue::{SlotCount, UnplannedBatch};
@@ -21,10 +22,9 @@ use crate::unread::UnreadValues;
 /// The session of one client.
 pub(crate) struct ClientSession {
     pub peer: PeerId,
-    /// Unique; never reused.
-    pub number: u32,
-    /// The number of its lanes on workers: a new one each time that the session is restored.
-    pub epoch: u32,
+    pub number: SessionId,
+    /// Its lanes on workers: others each time that the session is restored.
+    pub incarnation: Incarnation,
     /// Its name in the log: the user's, or else the client's.
     pub label: String,
     /// The hello with which it began.
@@ -211,9 +211,9 @@ impl ClientSession {
 
     /// Returns the message that admits it on a worker; `None` if its entitlement is the default.
     pub fn admission(&self) -> Option<ServerToWorker> {
-        let (session, entitlement) = (self.epoch, self.entitlement.clone());
+        let (incarnation, entitlement) = (self.incarnation, self.entitlement.clone());
         (entitlement != Entitlement::default())
-            .then_some(ServerToWorker::Admit { session, entitlement })
+            .then_some(ServerToWorker::Admit { incarnation, entitlement })
     }
 
     /// Returns whether what is planned is recorded, or will be by a queued command.
@@ -234,18 +234,18 @@ impl ClientSession {
 #[derive(Default)]
 pub(crate) struct Sessions {
     by_peer: BTreeMap<PeerId, ClientSession>,
-    last: u32,
+    pub numbers: SessionNumbers,
     /// The device time that ended sessions have used, in nanoseconds, by team and user.
     past: BTreeMap<(String, String), u64>,
 }
 
 impl Sessions {
-    /// Opens a session for a client, with its number and the epoch of its lanes.
+    /// Opens a session for a client, with its number and the incarnation of its lanes.
     pub fn add(
         &mut self,
         now: Duration,
         peer: PeerId,
-        [number, epoch]: [u32; 2],
+        (number, incarnation): (SessionId, Incarnation),
         hello: ClientHello,
         entitlement: Entitlement,
     ) -> &mut ClientSession {
@@ -254,7 +254,7 @@ impl Sessions {
         self.by_peer.entry(peer).or_insert_with(|| ClientSession {
             peer,
             number,
-            epoch,
+            incarnation,
             label,
             hello: Box::new(hello),
             received: 0,
@@ -285,6 +285,7 @@ impl Sessions {
     /// Removes an ended session, whose device time stays counted.
     pub fn remove(&mut self, peer: PeerId) -> Option<ClientSession> {
         let session = self.by_peer.remove(&peer)?;
+        self.numbers.remember(session.incarnation, session.number);
         let Entitlement { team, user, .. } = &session.entitlement;
         *self.past.entry((team.clone(), user.clone())).or_default() += session.device;
         Some(session)
@@ -304,42 +305,29 @@ impl Sessions {
     }
 
     /// Returns the session with a number.
-    pub fn by_number(&self, number: u32) -> Option<&ClientSession> {
+    pub fn by_number(&self, number: SessionId) -> Option<&ClientSession> {
         self.by_peer.values().find(|session| session.number == number)
     }
 
-    pub fn by_number_mut(&mut self, number: u32) -> Option<&mut ClientSession> {
+    pub fn by_number_mut(&mut self, number: SessionId) -> Option<&mut ClientSession> {
         self.by_peer.values_mut().find(|session| session.number == number)
     }
 
-    /// Returns the session whose lanes have an epoch.
-    pub fn by_epoch(&self, epoch: u32) -> Option<&ClientSession> {
-        self.by_peer.values().find(|session| session.epoch == epoch)
+    /// Returns the session whose lanes have an incarnation.
+    pub fn by_incarnation(&self, incarnation: Incarnation) -> Option<&ClientSession> {
+        self.by_peer.values().find(|session| session.incarnation == incarnation)
     }
 
-    pub fn by_epoch_mut(&mut self, epoch: u32) -> Option<&mut ClientSession> {
-        self.by_peer.values_mut().find(|session| session.epoch == epoch)
+    pub fn by_incarnation_mut(&mut self, incarnation: Incarnation) -> Option<&mut ClientSession> {
+        self.by_peer.values_mut().find(|session| session.incarnation == incarnation)
     }
 
-    /// Returns the session with a number, or whose lanes have it as their epoch.
-    pub fn by_number_or_epoch(&self, number: u32) -> Option<&ClientSession> {
-        self.by_number(number).or_else(|| self.by_epoch(number))
-    }
-
-    /// Returns a new number, for a session or for an epoch of its lanes.
-    pub fn next_number(&mut self) -> u32 {
-        self.last += 1;
-        self.last
-    }
-
-    /// Returns the last number assigned.
-    pub fn last(&self) -> u32 {
-        self.last
-    }
-
-    /// Skips numbers up to this one, which were assigned before the server was restarted.
-    pub fn skip_numbers_to(&mut self, last: u32) {
-        self.last = self.last.max(last);
+    /// Returns the session of lanes, also of past ones; [`SessionId::NONE`] if it is not known.
+    pub fn session_of(&self, incarnation: Incarnation) -> SessionId {
+        match self.by_incarnation(incarnation) {
+            Some(session) => session.number,
+            None => self.numbers.past_session(incarnation),
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &ClientSession> {

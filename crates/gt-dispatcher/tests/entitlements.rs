@@ -7,7 +7,7 @@ use gt_ir::message::{
     Badge, ClientToServer, LARGE_VALUE, Reply, Role, ServerToWorker, WorkerToServer,
 };
 use gt_ir::status::{Status, Waits};
-use gt_ir::{ClientCommand, LaneId, RequestId, SlotId};
+use gt_ir::{ClientCommand, Incarnation, LaneId, RequestId, SlotId};
 use std::time::Duration;
 
 /// Connects a peer; returns all messages that follow.
@@ -26,8 +26,8 @@ fn connect(
 
 fn admitted(out: &[(PeerId, ToPeer)]) -> Vec<(u64, u32, &Entitlement)> {
     let admissions = out.iter().filter_map(|(peer, message)| match message {
-        ToPeer::Worker(ServerToWorker::Admit { session, entitlement }) => {
-            Some((peer.number, *session, entitlement))
+        ToPeer::Worker(ServerToWorker::Admit { incarnation, entitlement }) => {
+            Some((peer.number, incarnation.0, entitlement))
         }
         _ => None,
     });
@@ -65,7 +65,7 @@ fn status_of_a_user_sums_up_its_sessions() {
     }
     connect(&mut dispatcher, PeerId::client(3), None);
     for (session, device) in [(1, 3_000), (2, 500), (3, 20)] {
-        let lane = LaneId { session, slot: SlotId(0) };
+        let lane = LaneId { incarnation: Incarnation(session), slot: SlotId(0) };
         let usage = Usage { device, bytes: 100 * u64::from(session), spilled: 7 };
         let done = WorkerToServer::LaneDone { lane, weight: 0, usage };
         dispatcher.handle(Duration::ZERO, PeerId::worker(1), done);

@@ -11,8 +11,8 @@ use gt_ir::message::{
 };
 use gt_ir::status::Status;
 use gt_ir::{
-    Attribute, ClientCommand, Content, Create, DType, Instruction, LaneId, Meta, Operand,
-    RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, ops,
+    Attribute, ClientCommand, Content, Create, DType, Incarnation, Instruction, LaneId, Meta,
+    Operand, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, ops,
 };
 
 const fn seconds(count: u64) -> Duration {
@@ -241,7 +241,7 @@ fn a_new_policy_applies_to_connected_sessions() {
     let mut world = World::new(2, Rules::default());
     world.connect(11, "ada", "");
     let usage = Usage { device: 5_000_000, bytes: 1000, spilled: 0 };
-    let lane = LaneId { session: 1, slot: SlotId(0) };
+    let lane = LaneId { incarnation: Incarnation(1), slot: SlotId(0) };
     world.report(WorkerToServer::LaneDone { lane, weight: 0, usage });
     let rule = PolicyRule { share: Some(9), sessions: Some(0), ..PolicyRule::default() };
     let rules = Rules { policy_kind: PolicyKind::Priority, ..ada(rule) };
@@ -256,7 +256,7 @@ fn a_new_policy_applies_to_connected_sessions() {
         assert!(was_sent(worker, |message| *message
             == ServerToWorker::SetPolicy(PolicyKind::Priority).into()));
         assert!(was_sent(worker, |message| matches!(message,
-            ToPeer::Worker(ServerToWorker::Admit { session: 1, entitlement }) if entitlement.user_weight == 9)));
+            ToPeer::Worker(ServerToWorker::Admit { incarnation: Incarnation(1), entitlement }) if entitlement.user_weight == 9)));
     }
     let out = world.join(3);
     assert!(
@@ -288,7 +288,7 @@ fn short(lane: LaneId, number: u64) -> WorkerToServer {
 fn memory_waits_end_only_when_the_session_has_sent_all() {
     let mut world = World::new(1, Rules::default());
     world.connect(11, "ada", "");
-    let lane = LaneId { session: 1, slot: SlotId(0) };
+    let lane = LaneId { incarnation: Incarnation(1), slot: SlotId(0) };
     assert!(!has_all(&world.report(short(lane, 1))));
     for second in 1..100 {
         assert!(!has_all(&world.tick(seconds(second))), "its client is silent");
@@ -325,7 +325,7 @@ fn memory_waits_end_only_when_the_session_has_sent_all() {
 fn memory_waits_end_when_the_client_waits_for_credit() {
     let mut world = World::new(1, Rules::default());
     world.connect(11, "ada", "");
-    let lane = LaneId { session: 1, slot: SlotId(0) };
+    let lane = LaneId { incarnation: Incarnation(1), slot: SlotId(0) };
     let fill = |first: u64, count: u64| {
         let full = |output: u64| {
             ClientCommand::Run(Instruction {

@@ -9,7 +9,7 @@ use gt_ir::message::{
     WatcherToServer, WorkerHello, WorkerToServer,
 };
 use gt_ir::status::{Report, Status};
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, SessionId};
 
 const CLIENT: PeerId = PeerId::client(1);
 const WORKER: PeerId = PeerId::worker(1);
@@ -82,7 +82,7 @@ impl World {
 
 fn issue(count: usize) -> ClientToServer {
     let times = (Duration::ZERO, Duration::ZERO);
-    let event = Event::of_batch(EventKind::Issue, Track::Client, 0, 1, times);
+    let event = Event::of_batch(EventKind::Issue, Track::Client, SessionId::NONE, 1, times);
     ClientToServer::Events { events: vec![event; count], dropped: 0 }
 }
 

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use crate::data::Content;
-use crate::exchange::{Exchange, WorkerId};
+use crate::exchange::Exchange;
+use crate::ids::{SessionId, WorkerId};
 use crate::instruction::{Instruction, RequestId, SourceId, TensorId};
 use crate::record;
 use crate::signal::Shard;
@@ -121,7 +122,7 @@ pub enum WorkerCommand {
     Snapshot(Box<Snapshot>),
     /// Restore the values of a snapshot, as the first command of a restored lane. They are stored
     /// on this worker if `is_here`, and otherwise in flight to it.
-    Restore { session: u32, snapshot: u64, is_here: bool },
+    Restore { session: SessionId, snapshot: u64, is_here: bool },
 }
 
 record!(enum WorkerCommand {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::ids::Incarnation;
 use crate::instruction::SourceId;
 use crate::operation::Meta;
 use crate::record;
@@ -117,7 +118,7 @@ record!(struct MemoryQuota { holder, bytes });
 /// A tensor that uses memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Holding {
-    pub session: u32,
+    pub incarnation: Incarnation,
     /// The line that created it; only its client can resolve it.
     pub line: SourceId,
     pub meta: Meta,
@@ -125,19 +126,19 @@ pub struct Holding {
     pub bytes: u64,
 }
 
-record!(struct Holding { session, line, meta, bytes });
+record!(struct Holding { incarnation, line, meta, bytes });
 
 /// The memory that another session holds, for out-of-memory errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Other {
-    /// Its number; the worker does not know names.
-    pub session: u32,
+    /// The worker knows no names.
+    pub incarnation: Incarnation,
     /// Its name, such as `ada#1`, filled in by the dispatcher.
     pub label: String,
     pub bytes: u64,
 }
 
-record!(struct Other { session, label, bytes });
+record!(struct Other { incarnation, label, bytes });
 
 /// A lane's wait for memory.
 #[derive(Clone, PartialEq, Eq, Debug)]

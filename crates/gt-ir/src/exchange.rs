@@ -4,57 +4,16 @@
 //! output from the blocks that it receives, placed side by side or combined. All-gather,
 //! reduce-scatter, all-to-all, broadcast and send differ only in which blocks go where.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::data::Content;
 use crate::fabric::EngineCollective;
+use crate::ids::{LaneId, SlotId, TransferId};
 use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
 use crate::operation::Meta;
 use crate::record;
 use crate::sharding::{Block, Reduction};
-
-/// Identifies a worker; never reused.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct WorkerId(pub u32);
-
-record!(struct WorkerId(number));
-
-impl fmt::Display for WorkerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-/// A slot of a session, hosted by a worker. Plans name slots: when a worker is lost, its slots move
-/// to others, and plans do not change.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct SlotId(pub u32);
-
-record!(struct SlotId(number));
-
-impl fmt::Display for SlotId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-/// A session's slot on a worker, with its own tensors and queue.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct LaneId {
-    /// Session numbers are never reused.
-    pub session: u32,
-    pub slot: SlotId,
-}
-
-record!(struct LaneId { session, slot });
-
-/// Identifies an exchange of a session; slots begin exchanges in this order.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct TransferId(pub u64);
-
-record!(struct TransferId(number));
 
 /// The collective operation that an exchange amounts to for its group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,7 +1,7 @@
 //! Fabrics and collectives: data movement from engine to engine, such as by NCCL or Gloo, without
 //! passing through the workers.
 
-use crate::exchange::{SlotId, WorkerId};
+use crate::ids::{SlotId, WorkerId};
 use crate::record;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::exchange::SlotId;
+use crate::ids::SlotId;
 use crate::record;
 use crate::shape::Shape;
 use crate::sharding::{Block, Reduction};

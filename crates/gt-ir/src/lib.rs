@@ -18,6 +18,7 @@
 //!   [`signal`]: placements from configurations.
 //!
 //! Protocol:
+//! - [`ids`]: numbers of sessions, workers, slots and lanes.
 //! - [`message`]: the messages between clients, the server, workers and watchers, by direction;
 //!   [`failure`]: why an operation failed.
 //! - [`entitlement`]: shares of time and memory quotas; [`snapshot`]: values stored for recovery;
@@ -43,6 +44,7 @@ pub mod exchange;
 pub mod explain;
 pub mod fabric;
 pub mod failure;
+pub mod ids;
 pub mod instruction;
 pub mod layout;
 pub mod liveness;
@@ -69,8 +71,9 @@ pub use command::{ClientCommand, Create, Rescale, WorkerCommand};
 pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
 pub use error::{Error, Result};
-pub use exchange::{Exchange, LaneId, Piece, SlotId, TransferId, WorkerId};
+pub use exchange::{Exchange, Piece};
 pub use fabric::{EngineCollective, Fabric};
+pub use ids::{Incarnation, LaneId, SessionId, SlotId, TransferId, WorkerId};
 pub use instruction::{Attribute, Attributes, Instruction, Operand, RequestId, SourceId, TensorId};
 pub use operation::{Graph, Meta, Operation, Var};
 pub use scalar::Scalar;

@@ -1,6 +1,7 @@
 //! Redistribution: the blocks that each slot sends and receives when a tensor changes its layout.
 
-use crate::exchange::{Parts, Receive, Sender, SlotId};
+use crate::exchange::{Parts, Receive, Sender};
+use crate::ids::SlotId;
 use crate::layout::{Layout, Placement};
 use crate::shape::Shape;
 use crate::sharding::Block;

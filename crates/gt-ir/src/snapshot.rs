@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::data::Content;
-use crate::exchange::{SlotId, WorkerId};
+use crate::ids::{SessionId, SlotId, WorkerId};
 use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
 use crate::names::Names;
@@ -17,7 +17,7 @@ use crate::record;
 /// restored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Owner {
-    pub session: u32,
+    pub session: SessionId,
     pub slot: SlotId,
 }
 
@@ -26,7 +26,7 @@ record!(struct Owner { session, slot });
 /// The command that marks a snapshot in a lane's stream.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
-    pub session: u32,
+    pub session: SessionId,
     pub number: u64,
     /// The worker that stores a copy; the dispatcher if `None`.
     pub keeper: Option<WorkerId>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::entitlement::Entitlement;
 use crate::event::Activity;
-use crate::exchange::WorkerId;
+use crate::ids::{SessionId, WorkerId};
 use crate::instruction::TensorId;
 use crate::record;
 
@@ -16,7 +16,7 @@ pub struct Status {
     /// The time since the dispatcher started.
     pub now: Duration,
     /// The session that requested it, if any.
-    pub asker: Option<u32>,
+    pub asker: Option<SessionId>,
     /// The workers, in the order in which they joined.
     pub workers: Vec<WorkerStatus>,
     pub sessions: Vec<SessionStatus>,
@@ -89,7 +89,7 @@ impl Report {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionStatus {
-    pub number: u32,
+    pub number: SessionId,
     /// The user's name, or else the client's.
     pub name: String,
     /// Its slots by number, each with the name of its worker; empty for none.

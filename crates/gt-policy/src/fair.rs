@@ -4,7 +4,7 @@
 use gt_ir::entitlement::Entitlement;
 use rustc_hash::FxHashMap;
 
-use crate::Policy;
+use crate::{Policy, SessionKey};
 
 /// The device time, in nanoseconds, that a session may catch up on after it was idle.
 pub const QUANTUM: u64 = 20_000_000;
@@ -24,20 +24,20 @@ pub const SLICE: u64 = 10_000_000;
 /// A session that computes on several devices is boosted where its lanes on other devices wait for it,
 /// as long as it is not a slice ahead. So its lanes run at the same time, without messages between
 /// schedulers (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
-#[derive(Debug, Default)]
-pub struct Fair {
+#[derive(Debug)]
+pub struct Fair<K> {
     nodes: Vec<ShareNode>,
     free: Vec<usize>,
     teams: FxHashMap<String, usize>,
     users: FxHashMap<(usize, String), usize>,
     /// For each session its nodes: team, user, session.
-    sessions: FxHashMap<u32, [usize; 3]>,
+    sessions: FxHashMap<K, [usize; 3]>,
     /// The virtual time of the team that was served last.
     reached: u64,
     /// The session that was served last.
-    last: Option<u32>,
+    last: Option<K>,
     /// The sessions whose lanes on other devices wait, in the order in which they were boosted.
-    boosted: Vec<u32>,
+    boosted: Vec<K>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -54,7 +54,22 @@ struct ShareNode {
 /// The scale of [`ShareNode::used`], so that a division by a weight loses little precision.
 const SCALE: u64 = 1 << 6;
 
-impl Fair {
+impl<K> Default for Fair<K> {
+    fn default() -> Fair<K> {
+        Fair {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            teams: FxHashMap::default(),
+            users: FxHashMap::default(),
+            sessions: FxHashMap::default(),
+            reached: 0,
+            last: None,
+            boosted: Vec::new(),
+        }
+    }
+}
+
+impl<K: SessionKey> Fair<K> {
     /// Whether all nodes of retired sessions were removed.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
@@ -79,7 +94,7 @@ impl Fair {
 
     /// Sets the weights of a session whose team and user have not changed, keeping its virtual time.
     /// Returns whether that is the case.
-    fn reweigh(&mut self, session: u32, entitlement: &Entitlement) -> bool {
+    fn reweigh(&mut self, session: K, entitlement: &Entitlement) -> bool {
         let Some(&[team, user, node]) = self.sessions.get(&session) else { return false };
         let unchanged = self.teams.get(&entitlement.team) == Some(&team)
             && self.users.get(&(team, entitlement.user.clone())) == Some(&user);
@@ -98,7 +113,7 @@ impl Fair {
     }
 
     /// Whether a session, or its user or team, is more than a slice ahead of another's.
-    fn is_ahead(&self, session: u32, other: u32) -> bool {
+    fn is_ahead(&self, session: K, other: K) -> bool {
         let (Some(own), Some(others)) = (self.sessions.get(&session), self.sessions.get(&other))
         else {
             return true;
@@ -111,7 +126,7 @@ impl Fair {
     }
 
     /// The sort key of a session: the virtual times of its team, its user and itself.
-    fn rank(&self, session: u32) -> [(u64, usize); 3] {
+    fn rank(&self, session: K) -> [(u64, usize); 3] {
         match self.sessions.get(&session) {
             Some(path) => path.map(|node| (self.nodes[node].used, node)),
             None => [(0, 0); 3],
@@ -119,8 +134,8 @@ impl Fair {
     }
 }
 
-impl Policy for Fair {
-    fn admit(&mut self, session: u32, entitlement: &Entitlement) {
+impl<K: SessionKey> Policy<K> for Fair<K> {
+    fn admit(&mut self, session: K, entitlement: &Entitlement) {
         if self.reweigh(session, entitlement) {
             return;
         }
@@ -141,7 +156,7 @@ impl Policy for Fair {
         self.sessions.insert(session, [team_node, user_node, node]);
     }
 
-    fn retire(&mut self, session: u32) {
+    fn retire(&mut self, session: K) {
         self.boosted.retain(|other| *other != session);
         let Some([team, user, node]) = self.sessions.remove(&session) else { return };
         self.free.push(node);
@@ -158,7 +173,7 @@ impl Policy for Fair {
         }
     }
 
-    fn wake(&mut self, session: u32) {
+    fn wake(&mut self, session: K) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for (node, reached) in path.into_iter().zip(self.reached(path)) {
             let node = &mut self.nodes[node];
@@ -167,13 +182,13 @@ impl Policy for Fair {
         }
     }
 
-    fn boost(&mut self, session: u32) {
+    fn boost(&mut self, session: K) {
         if self.sessions.contains_key(&session) && !self.boosted.contains(&session) {
             self.boosted.push(session);
         }
     }
 
-    fn next(&mut self, ready: &[u32]) -> Option<usize> {
+    fn next(&mut self, ready: &[K]) -> Option<usize> {
         let (mut index, mut session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
         // Boosted sessions precede the one that was served last.
@@ -197,15 +212,15 @@ impl Policy for Fair {
         Some(index)
     }
 
-    fn reserves(&self, session: u32, ready: &[u32]) -> bool {
+    fn reserves(&self, session: K, ready: &[K]) -> bool {
         let first = ready.iter().copied().min_by_key(|session| self.rank(*session));
-        let goes_before = |other: &u32| *other < session && ready.contains(other);
+        let goes_before = |other: &K| *other < session && ready.contains(other);
         self.sessions.contains_key(&session)
             && !self.boosted.iter().any(goes_before)
             && first.is_none_or(|first| !self.is_ahead(session, first))
     }
 
-    fn charge(&mut self, session: u32, cost: u64) {
+    fn charge(&mut self, session: K, cost: u64) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for node in path {
             let node = &mut self.nodes[node];

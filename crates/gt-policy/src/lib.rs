@@ -10,44 +10,52 @@ mod fair;
 mod fifo;
 mod priority;
 
+use std::fmt::Debug;
+use std::hash::Hash;
+
 use gt_ir::entitlement::{Entitlement, PolicyKind};
 
 pub use fair::{Fair, QUANTUM, SLICE};
 pub use fifo::Fifo;
 pub use priority::Priority;
 
+/// What a caller names its sessions by. Among equals the lower one is first.
+pub trait SessionKey: Copy + Ord + Hash + Debug + Send + 'static {}
+
+impl<K: Copy + Ord + Hash + Debug + Send + 'static> SessionKey for K {}
+
 /// Chooses whose turn is next.
-pub trait Policy: Send {
+pub trait Policy<K: SessionKey>: Send {
     /// Adds a session, or updates its weights.
-    fn admit(&mut self, session: u32, entitlement: &Entitlement);
+    fn admit(&mut self, session: K, entitlement: &Entitlement);
 
     /// Removes a session.
-    fn retire(&mut self, session: u32);
+    fn retire(&mut self, session: K);
 
     /// A session that was idle has work now.
-    fn wake(&mut self, session: u32);
+    fn wake(&mut self, session: K);
 
     /// Moves a session to the front, within its fair share: its lanes on other devices wait for its lane
     /// on this one.
-    fn boost(&mut self, _session: u32) {}
+    fn boost(&mut self, _session: K) {}
 
     /// Returns the session that is served next, as an index into `ready`, which has no duplicates;
     /// `None` if it is empty.
-    fn next(&mut self, ready: &[u32]) -> Option<usize>;
+    fn next(&mut self, ready: &[K]) -> Option<usize>;
 
     /// Whether the device stays reserved for a session that waits for data from its lanes on other
-    /// devices: it would be served before all that are `ready`. Not while a boosted session with a lower
-    /// number is ready: of two sessions with reservations, the lower number has priority.
-    fn reserves(&self, _session: u32, _ready: &[u32]) -> bool {
+    /// devices: it would be served before all that are `ready`. Not while a lower boosted session is
+    /// ready: of two sessions with reservations, the lower one has priority.
+    fn reserves(&self, _session: K, _ready: &[K]) -> bool {
         false
     }
 
     /// Charges a session for `cost` nanoseconds of device time.
-    fn charge(&mut self, session: u32, cost: u64);
+    fn charge(&mut self, session: K, cost: u64);
 }
 
 /// Returns a new policy of this kind.
-pub fn policy(policy_kind: PolicyKind) -> Box<dyn Policy> {
+pub fn policy<K: SessionKey>(policy_kind: PolicyKind) -> Box<dyn Policy<K>> {
     match policy_kind {
         PolicyKind::Fair => Box::new(Fair::default()),
         PolicyKind::Fifo => Box::new(Fifo::default()),

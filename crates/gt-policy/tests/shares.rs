@@ -15,7 +15,12 @@ fn entitlement(team: u32, user: u32, weight: u32) -> Entitlement {
 
 /// Serves sessions that always have work until `until` nanoseconds of device time are used; returns
 /// the time that each has used.
-fn serve(policy: &mut Fair, ready: &[u32], cost: impl Fn(u32, u64) -> u64, until: u64) -> Vec<u64> {
+fn serve(
+    policy: &mut Fair<u32>,
+    ready: &[u32],
+    cost: impl Fn(u32, u64) -> u64,
+    until: u64,
+) -> Vec<u64> {
     let mut used = vec![0; ready.len()];
     let (mut time, mut turn) = (0, 0);
     while time < until {

@@ -251,7 +251,7 @@ fn convert_session<'py>(
     now: Duration,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("number", session.number)?;
+    dict.set_item("number", session.number.0)?;
     dict.set_item("name", &session.name)?;
     let slots: Vec<&String> = session.slots.iter().map(|(_, worker)| worker).collect();
     dict.set_item("slots", slots)?;

@@ -10,7 +10,7 @@ use gt_dispatcher::{Dispatcher, FromPeer, History, JournalRecord, Limits, PeerId
 use gt_ir::message::{
     ClientToServer, ClientWelcome, Goodbye, Hello, Resume, ServerToClient, Welcome, WorkerWelcome,
 };
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, SessionId};
 
 use crate::links::{End, Load, Mail};
 use crate::power::WorkerFolder;
@@ -135,7 +135,7 @@ impl World {
     fn make_durable(&mut self) {
         let Some(kept) = &mut self.kept else { return };
         let fresh = kept.records[kept.durable..].iter();
-        let bases: Vec<(u32, u64)> = fresh
+        let bases: Vec<(SessionId, u64)> = fresh
             .filter_map(|record| match record {
                 JournalRecord::Base(base) => Some((base.session, base.snapshot)),
                 _ => None,

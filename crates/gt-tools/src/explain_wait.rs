@@ -131,12 +131,13 @@ fn time(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gt_ir::SessionId;
     use gt_ir::TensorId;
     use gt_ir::entitlement::Entitlement;
 
     fn session(number: u32, user: &str, waits: Waits) -> SessionStatus {
         SessionStatus {
-            number,
+            number: SessionId(number),
             name: format!("{user}#{number}"),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: Entitlement { user: user.into(), ..Entitlement::default() },

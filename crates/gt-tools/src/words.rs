@@ -87,6 +87,7 @@ pub fn asker_waits(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gt_ir::SessionId;
     use std::time::Duration;
 
     use gt_ir::TensorId;
@@ -123,8 +124,8 @@ mod tests {
             waits,
             behind: Vec::new(),
         };
-        let sessions = vec![session(1, Waits::Nothing), session(2, waits)];
-        Status { asker: Some(2), sessions, ..Status::default() }
+        let sessions = vec![session(SessionId(1), Waits::Nothing), session(SessionId(2), waits)];
+        Status { asker: Some(SessionId(2)), sessions, ..Status::default() }
     }
 
     #[test]

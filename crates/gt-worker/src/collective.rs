@@ -1,8 +1,8 @@
 //! Collectives: exchanges that the members' engines carry out as one collective call.
 //!
 //! A collective call blocks until all members enter it, and cannot be interrupted. So a lane that
-//! reaches a collective prepares its blocks and sends the dispatcher `Ready`; once all members are
-//! ready, each receives `Join`. A worker starts its collectives in the order of their sequence
+//! reaches a collective prepares its blocks and sends the dispatcher `CollectiveReady`; once all members are
+//! ready, each receives `StartCollective`. A worker starts its collectives in the order of their sequence
 //! numbers, which is the same on all workers. If a member fails or is lost before that, the
 //! exchange fails on all members, and no engine is called.
 //!
@@ -18,7 +18,7 @@ use gt_ir::exchange::Sender;
 use gt_ir::fabric::CollectiveCall;
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::{EngineCollective, Exchange, LaneId, Meta, TransferId, WorkerId};
+use gt_ir::{EngineCollective, Exchange, Incarnation, LaneId, Meta, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::device::Device;
@@ -31,7 +31,7 @@ use crate::worker::Worker;
 
 /// The collectives of a worker.
 pub(crate) struct Collectives<T> {
-    /// Those for which a lane has sent `Ready`.
+    /// Those for which a lane has sent `CollectiveReady`.
     announced: FxHashMap<(LaneId, TransferId), JointPart<T>>,
     /// Those that are ready to start, by sequence number, with their epochs.
     due: BTreeMap<u64, (LaneId, JointPart<T>, u64)>,
@@ -105,8 +105,8 @@ impl<T> Collectives<T> {
 
     /// Drops a session's collectives, except those that are ready to start: other members will
     /// enter these.
-    pub fn end_session(&mut self, session: u32) {
-        self.announced.retain(|(lane, _), _| lane.session != session);
+    pub fn end_session(&mut self, incarnation: Incarnation) {
+        self.announced.retain(|(lane, _), _| lane.incarnation != incarnation);
     }
 
     /// Forgets the groups of a lost worker.
@@ -120,7 +120,7 @@ impl<T> Collectives<T> {
 }
 
 impl<E: Engine> Device<E> {
-    /// Prepares a slot's blocks of a collective, and sends `Ready`.
+    /// Prepares a slot's blocks of a collective, and sends `CollectiveReady`.
     pub fn begin_joint(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -304,7 +304,7 @@ fn workers(joint: &EngineCollective) -> Vec<WorkerId> {
 }
 
 impl<E: Engine> Worker<E> {
-    /// Handles `Join`: all members of a collective are ready, or it was cancelled.
+    /// Handles `StartCollective`: all members of a collective are ready, or it was cancelled.
     pub(crate) fn resolve_joint(
         &mut self,
         id: LaneId,
@@ -324,7 +324,7 @@ impl<E: Engine> Worker<E> {
     pub(crate) fn run_joint(&mut self) {
         let Some((id, turn, epoch)) = self.collectives.take_due() else { return };
         self.end_reservation();
-        self.device.events.turn_to(id.session);
+        self.device.events.turn_to(id.incarnation);
         let input = turn.exchange.input;
         let input = input.and_then(|input| self.lanes.get(&id)?.store.meta(input));
         let bytes = turn.exchange.output.map_or(0, |(_, meta)| meta.bytes() as u64);
@@ -334,7 +334,7 @@ impl<E: Engine> Worker<E> {
         if self.device.end_turn(measure) {
             self.await_cost(id);
         } else if self.ready.is_shared() {
-            self.ready.charge(id.session, cost.max(1));
+            self.ready.charge(id.incarnation, cost.max(1));
         }
         // The session may have ended: then the result is dropped.
         if let Some(lane) = self.lanes.get_mut(&id) {

@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use gt_ir::LaneId;
+use gt_ir::{Incarnation, LaneId};
 
 use crate::engine::Engine;
 use crate::lane::Lane;
@@ -37,8 +37,8 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    pub fn is_for(&self, session: u32) -> bool {
-        self.lane.session == session
+    pub fn is_for(&self, incarnation: Incarnation) -> bool {
+        self.lane.incarnation == incarnation
     }
 }
 
@@ -56,7 +56,7 @@ impl<E: Engine> Worker<E> {
         // The sender may have started such a turn just before the session's piece arrived there.
         let patience = (SHORT + 2 * self.ready.longest_turn()).min(MOST);
         let is_early = |lane: &Lane<E::Tensor>| lane.exchanges.reserved <= patience;
-        self.lanes.get(&id).is_some_and(is_early) && self.ready.reserves(id.session)
+        self.lanes.get(&id).is_some_and(is_early) && self.ready.reserves(id.incarnation)
     }
 
     /// Returns whether the device is reserved for a lane that still waits.
@@ -85,7 +85,7 @@ impl<E: Engine> Worker<E> {
             return;
         }
         let nanoseconds = cost.as_nanos() as u64;
-        self.ready.charge(reservation.lane.session, nanoseconds);
+        self.ready.charge(reservation.lane.incarnation, nanoseconds);
         if let Some(lane) = self.lanes.get_mut(&reservation.lane) {
             lane.untold += nanoseconds;
             lane.exchanges.reserved += cost;
@@ -93,10 +93,14 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Boosts a session that other workers wait for.
-    pub(crate) fn boost(&mut self, session: u32) {
-        if self.reservation.as_ref().is_some_and(|reservation| session < reservation.lane.session) {
+    pub(crate) fn boost(&mut self, incarnation: Incarnation) {
+        if self
+            .reservation
+            .as_ref()
+            .is_some_and(|reservation| incarnation < reservation.lane.incarnation)
+        {
             self.end_reservation();
         }
-        self.ready.boost(session);
+        self.ready.boost(incarnation);
     }
 }

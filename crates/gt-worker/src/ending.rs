@@ -1,6 +1,6 @@
 //! The end of sessions: their lanes are dropped, and messages that arrive later are ignored.
 
-use gt_ir::LaneId;
+use gt_ir::{Incarnation, LaneId};
 
 use crate::engine::Engine;
 use crate::worker::Worker;
@@ -10,13 +10,13 @@ const ENDED: usize = 1 << 10;
 
 impl<E: Engine> Worker<E> {
     /// Returns whether a message for a session is late.
-    pub(crate) fn has_ended(&self, session: u32) -> bool {
-        session < self.oldest || self.ended.contains(&session)
+    pub(crate) fn has_ended(&self, incarnation: Incarnation) -> bool {
+        incarnation < self.oldest || self.ended.contains(&incarnation)
     }
 
-    pub(crate) fn end_session(&mut self, session: u32) {
+    pub(crate) fn end_session(&mut self, incarnation: Incarnation) {
         let of_session: Vec<LaneId> =
-            self.lanes.keys().copied().filter(|id| id.session == session).collect();
+            self.lanes.keys().copied().filter(|id| id.incarnation == incarnation).collect();
         for id in of_session {
             if let Some(mut lane) = self.lanes.remove(&id) {
                 lane.memory.end_grant(&mut self.device.held);
@@ -24,21 +24,22 @@ impl<E: Engine> Worker<E> {
                 self.device.stats.hot_sequences -= lane.templates.len() as u64;
             }
         }
-        self.ready.retire(session);
-        self.limits.retire(session);
-        self.shortages.retire(session);
-        self.collectives.end_session(session);
+        self.ready.retire(incarnation);
+        self.limits.retire(incarnation);
+        self.shortages.retire(incarnation);
+        self.collectives.end_session(incarnation);
         self.device.engine.release_memory();
-        self.ended.push_back(session);
+        self.ended.push_back(incarnation);
         if self.ended.len() > ENDED {
             self.ended.pop_front();
         }
     }
 
-    pub(crate) fn end_sessions_before(&mut self, oldest: u32) {
-        let mut sessions: Vec<u32> = self.lanes.keys().map(|lane| lane.session).collect();
-        sessions.dedup();
-        sessions.retain(|session| *session < oldest);
-        sessions.into_iter().for_each(|session| self.end_session(session));
+    pub(crate) fn end_sessions_before(&mut self, oldest: Incarnation) {
+        let mut incarnations: Vec<Incarnation> =
+            self.lanes.keys().map(|lane| lane.incarnation).collect();
+        incarnations.dedup();
+        incarnations.retain(|incarnation| *incarnation < oldest);
+        incarnations.into_iter().for_each(|incarnation| self.end_session(incarnation));
     }
 }

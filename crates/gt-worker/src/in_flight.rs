@@ -126,7 +126,7 @@ impl<E: Engine> Worker<E> {
             let Some(id) = self.ahead.0.pop_front() else { return };
             let Some(id) = id else { continue };
             if self.ready.is_shared() {
-                self.ready.charge_turn(id.session, cost.max(1));
+                self.ready.charge_turn(id.incarnation, cost.max(1));
             }
             if let Some(lane) = self.lanes.get_mut(&id) {
                 lane.untold += cost;

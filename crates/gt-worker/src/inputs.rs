@@ -29,16 +29,16 @@ impl<E: Engine> Worker<E> {
         match message {
             ServerToWorker::Work { lane, commands } => self.accept(lane, commands),
             ServerToWorker::Cancel { lane, request } => self.cancel(lane, request),
-            ServerToWorker::EndSession { session } => self.end_session(session),
-            ServerToWorker::Admit { session, entitlement } => {
-                self.ready.admit(session, &entitlement);
-                self.limits.admit(session, &entitlement);
+            ServerToWorker::EndSession { incarnation } => self.end_session(incarnation),
+            ServerToWorker::Admit { incarnation, entitlement } => {
+                self.ready.admit(incarnation, &entitlement);
+                self.limits.admit(incarnation, &entitlement);
             }
             ServerToWorker::SetPolicy(policy_kind) => self.ready.divide(policy_kind),
             ServerToWorker::MemoryTimeout { lane, number, has_waited } => {
                 self.memory_timeout(lane, number, has_waited, out);
             }
-            ServerToWorker::CollectiveWaits { lane } => self.boost(lane.session),
+            ServerToWorker::CollectiveWaits { lane } => self.boost(lane.incarnation),
             ServerToWorker::StartCollective { lane, transfer, sequence, result } => {
                 self.resolve_joint(lane, transfer, sequence, result);
             }
@@ -47,8 +47,8 @@ impl<E: Engine> Worker<E> {
             ServerToWorker::Retain { session, snapshot, next } => {
                 self.retain(session, snapshot, next);
             }
-            ServerToWorker::RetainSessions { sessions, oldest } => {
-                self.snapshots.retain_sessions(&sessions, oldest);
+            ServerToWorker::RetainSessions { sessions, since, oldest } => {
+                self.snapshots.retain_sessions(&sessions, since);
                 self.device.note_snapshots(self.snapshots.amounts());
                 self.end_sessions_before(oldest);
                 self.oldest = oldest;
@@ -78,7 +78,7 @@ impl<E: Engine> Worker<E> {
     }
 
     fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
-        if self.has_ended(id.session) {
+        if self.has_ended(id.incarnation) {
             return;
         }
         let asks = matches!(commands.last(), Some(WorkerCommand::Fetch { .. }));
@@ -108,7 +108,7 @@ impl<E: Engine> Worker<E> {
     }
 
     fn receive(&mut self, piece: Piece) {
-        if self.has_ended(piece.to.session) {
+        if self.has_ended(piece.to.incarnation) {
             return;
         }
         if self.device.events.is_on {
@@ -116,7 +116,7 @@ impl<E: Engine> Worker<E> {
         }
         let id = piece.to;
         if self.lane(id).exchanges.is_ahead_of(piece.transfer) {
-            self.boost(id.session);
+            self.boost(id.incarnation);
         }
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         if self.device.take_piece(lane, piece) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use gt_ir::{LaneId, SlotId, WorkerCommand, WorkerId};
+use gt_ir::{LaneId, SessionId, SlotId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::commit::Undone;
@@ -124,7 +124,7 @@ impl<T> Lane<T> {
     }
 
     /// Returns the session whose snapshot it must restore.
-    pub fn restores(&mut self) -> Option<u32> {
+    pub fn restores(&mut self) -> Option<SessionId> {
         let (commands, place) = self.next_commands()?;
         commands[*place..].iter().find_map(|command| match command {
             WorkerCommand::Restore { session, .. } => Some(*session),

@@ -3,25 +3,25 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use gt_ir::LaneId;
 use gt_ir::entitlement::{Entitlement, PolicyKind};
+use gt_ir::{Incarnation, LaneId};
 use gt_policy::{Policy, policy};
 use rustc_hash::FxHashMap;
 
 /// The run queue: a policy chooses among the sessions with ready lanes; the lanes of one session
 /// alternate.
 pub(crate) struct RunQueue {
-    policy: Box<dyn Policy>,
+    policy: Box<dyn Policy<Incarnation>>,
     /// All sessions that may have lanes here.
-    known: FxHashMap<u32, Entitlement>,
+    known: FxHashMap<Incarnation, Entitlement>,
     /// The sessions that are ready, in no order, each with its lanes.
-    sessions: Vec<u32>,
+    sessions: Vec<Incarnation>,
     lanes: Vec<VecDeque<LaneId>>,
     /// The lanes that wait for a compiler: they are tried again after another lane's turn.
     aside: Vec<LaneId>,
     count: usize,
     /// The nanoseconds of each session's longest recent turn.
-    turns: FxHashMap<u32, u64>,
+    turns: FxHashMap<Incarnation, u64>,
 }
 
 impl Default for RunQueue {
@@ -43,51 +43,51 @@ impl RunQueue {
     pub fn divide(&mut self, policy_kind: PolicyKind) {
         self.policy = policy(policy_kind);
         let mut known: Vec<_> = self.known.iter().collect();
-        known.sort_unstable_by_key(|(session, _)| **session);
-        for (session, entitlement) in known {
-            self.policy.admit(*session, entitlement);
+        known.sort_unstable_by_key(|(incarnation, _)| **incarnation);
+        for (incarnation, entitlement) in known {
+            self.policy.admit(*incarnation, entitlement);
         }
-        for session in &self.sessions {
-            self.policy.wake(*session);
+        for incarnation in &self.sessions {
+            self.policy.wake(*incarnation);
         }
     }
 
     /// Sets a session's entitlement.
-    pub fn admit(&mut self, session: u32, entitlement: &Entitlement) {
-        self.policy.admit(session, entitlement);
-        self.known.insert(session, entitlement.clone());
+    pub fn admit(&mut self, incarnation: Incarnation, entitlement: &Entitlement) {
+        self.policy.admit(incarnation, entitlement);
+        self.known.insert(incarnation, entitlement.clone());
     }
 
     /// Removes a session.
-    pub fn retire(&mut self, session: u32) {
-        if let Some(place) = self.sessions.iter().position(|other| *other == session) {
+    pub fn retire(&mut self, incarnation: Incarnation) {
+        if let Some(place) = self.sessions.iter().position(|other| *other == incarnation) {
             self.sessions.swap_remove(place);
             self.count -= self.lanes.swap_remove(place).len();
         }
-        self.aside.retain(|lane| lane.session != session);
-        self.known.remove(&session);
-        self.turns.remove(&session);
-        self.policy.retire(session);
+        self.aside.retain(|lane| lane.incarnation != incarnation);
+        self.known.remove(&incarnation);
+        self.turns.remove(&incarnation);
+        self.policy.retire(incarnation);
     }
 
     /// Removes all sessions.
     pub fn forget(&mut self) {
-        let mut known: Vec<u32> = self.known.keys().copied().collect();
+        let mut known: Vec<Incarnation> = self.known.keys().copied().collect();
         known.sort_unstable();
-        known.into_iter().for_each(|session| self.retire(session));
+        known.into_iter().for_each(|incarnation| self.retire(incarnation));
     }
 
     /// Returns a session's share of the device, by the weights.
-    pub fn share(&self, session: u32) -> f64 {
+    pub fn share(&self, incarnation: Incarnation) -> f64 {
         let mut known: Vec<_> = self.known.iter().collect();
-        known.sort_unstable_by_key(|(session, _)| **session);
+        known.sort_unstable_by_key(|(incarnation, _)| **incarnation);
         let all = known.into_iter().map(|(_, entitlement)| entitlement);
-        self.known.get(&session).map_or(0.0, |entitlement| entitlement.share(all))
+        self.known.get(&incarnation).map_or(0.0, |entitlement| entitlement.share(all))
     }
 
     /// Whether a session's client has lost its connection.
-    pub fn is_away(&self, session: u32) -> bool {
-        self.known.get(&session).is_some_and(|entitlement| entitlement.is_away)
+    pub fn is_away(&self, incarnation: Incarnation) -> bool {
+        self.known.get(&incarnation).is_some_and(|entitlement| entitlement.is_away)
     }
 
     /// Returns whether several sessions have lanes here, so that one may have to wait.
@@ -101,13 +101,15 @@ impl RunQueue {
     }
 
     /// Whether a session has lanes that are ready.
-    pub fn has(&self, session: u32) -> bool {
-        self.sessions.contains(&session)
+    pub fn has(&self, incarnation: Incarnation) -> bool {
+        self.sessions.contains(&incarnation)
     }
 
     /// Returns whether the device is reserved for a session that is not ready, although others are.
-    pub fn reserves(&self, session: u32) -> bool {
-        self.count > 0 && !self.has(session) && self.policy.reserves(session, &self.sessions)
+    pub fn reserves(&self, incarnation: Incarnation) -> bool {
+        self.count > 0
+            && !self.has(incarnation)
+            && self.policy.reserves(incarnation, &self.sessions)
     }
 
     /// Returns whether a lane is ready that does not wait for a compiler.
@@ -117,11 +119,11 @@ impl RunQueue {
 
     /// Makes a lane ready.
     pub fn wake(&mut self, lane: LaneId) {
-        if !self.known.contains_key(&lane.session) {
-            self.admit(lane.session, &Entitlement::default());
+        if !self.known.contains_key(&lane.incarnation) {
+            self.admit(lane.incarnation, &Entitlement::default());
         }
-        if !self.sessions.contains(&lane.session) {
-            self.policy.wake(lane.session);
+        if !self.sessions.contains(&lane.incarnation) {
+            self.policy.wake(lane.incarnation);
         }
         self.aside.retain(|other| *other != lane);
         self.again(lane);
@@ -129,11 +131,11 @@ impl RunQueue {
 
     /// Requeues a lane after its turn, as it has work left.
     pub fn again(&mut self, lane: LaneId) {
-        let place = self.sessions.iter().position(|other| *other == lane.session);
+        let place = self.sessions.iter().position(|other| *other == lane.incarnation);
         let lanes = match place {
             Some(place) => &mut self.lanes[place],
             None => {
-                self.sessions.push(lane.session);
+                self.sessions.push(lane.incarnation);
                 self.lanes.push(VecDeque::new());
                 self.lanes.last_mut().expect("it was pushed")
             }
@@ -176,32 +178,32 @@ impl RunQueue {
     }
 
     /// Boosts a session that other workers wait for.
-    pub fn boost(&mut self, session: u32) {
+    pub fn boost(&mut self, incarnation: Incarnation) {
         if self.is_shared() {
-            self.policy.boost(session);
+            self.policy.boost(incarnation);
         }
     }
 
     /// Records the nanoseconds of a session's turn.
-    pub fn charge_turn(&mut self, session: u32, cost: u64) {
+    pub fn charge_turn(&mut self, incarnation: Incarnation, cost: u64) {
         // The session may have ended since.
-        if !self.known.contains_key(&session) {
+        if !self.known.contains_key(&incarnation) {
             return;
         }
-        let longest = self.turns.entry(session).or_default();
+        let longest = self.turns.entry(incarnation).or_default();
         *longest = cost.max(*longest - *longest / 16);
-        self.charge(session, cost);
+        self.charge(incarnation, cost);
     }
 
     /// Returns the longest recent turn of the ready sessions.
     pub fn longest_turn(&self) -> Duration {
-        let turns = self.sessions.iter().filter_map(|session| self.turns.get(session));
+        let turns = self.sessions.iter().filter_map(|incarnation| self.turns.get(incarnation));
         Duration::from_nanos(turns.copied().max().unwrap_or(0))
     }
 
     /// Charges a session for nanoseconds of device time.
-    pub fn charge(&mut self, session: u32, cost: u64) {
-        self.policy.charge(session, cost);
+    pub fn charge(&mut self, incarnation: Incarnation, cost: u64) {
+        self.policy.charge(incarnation, cost);
     }
 }
 
@@ -212,7 +214,7 @@ mod tests {
     use super::*;
 
     fn lane(session: u32, slot: u32) -> LaneId {
-        LaneId { session, slot: SlotId(slot) }
+        LaneId { incarnation: Incarnation(session), slot: SlotId(slot) }
     }
 
     #[test]
@@ -224,13 +226,13 @@ mod tests {
         let mut turns = Vec::new();
         for _ in 0..8 {
             let next = ready.next().unwrap();
-            ready.charge(next.session, 2 * gt_policy::SLICE);
+            ready.charge(next.incarnation, 2 * gt_policy::SLICE);
             turns.push(next);
             ready.again(next);
         }
         let count = |of: LaneId| turns.iter().filter(|turn| **turn == of).count();
         assert_eq!(all.map(count), [2, 2, 4]);
-        ready.retire(1);
+        ready.retire(Incarnation(1));
         assert_eq!((ready.next(), ready.next()), (Some(lane(2, 0)), None));
     }
 
@@ -248,7 +250,7 @@ mod tests {
         ready.set_aside(lane(1, 0));
         ready.take_back();
         ready.set_aside(lane(1, 1));
-        ready.retire(1);
+        ready.retire(Incarnation(1));
         assert_eq!((ready.len(), ready.next()), (0, None));
     }
 }

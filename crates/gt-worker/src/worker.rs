@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use gt_ir::statistics::WorkerStats;
-use gt_ir::{EngineCollective, LaneId, TensorData, TensorId};
+use gt_ir::{EngineCollective, Incarnation, LaneId, TensorData, TensorId};
 
 use crate::collective::Collectives;
 use crate::coscheduling::Reservation;
@@ -37,9 +37,9 @@ pub struct Worker<E: Engine> {
     pub(crate) reservation: Option<Reservation>,
     /// The number of turns so far.
     turns: u64,
-    pub(crate) ended: VecDeque<u32>,
+    pub(crate) ended: VecDeque<Incarnation>,
     /// Lanes of sessions before this one belong to a previous dispatcher.
-    pub(crate) oldest: u32,
+    pub(crate) oldest: Incarnation,
 }
 
 /// How long a turn waits for a compiler if no other lane is ready.
@@ -75,7 +75,7 @@ impl<E: Engine> Worker<E> {
             reservation: None,
             turns: 0,
             ended: VecDeque::new(),
-            oldest: 0,
+            oldest: Incarnation::NONE,
         }
     }
 
@@ -93,7 +93,7 @@ impl<E: Engine> Worker<E> {
 
     /// Makes a lane ready.
     pub(crate) fn wake(&mut self, id: LaneId) {
-        if self.reservation.as_ref().is_some_and(|reservation| reservation.is_for(id.session)) {
+        if self.reservation.as_ref().is_some_and(|reservation| reservation.is_for(id.incarnation)) {
             self.end_reservation();
         }
         // A lane that waits for memory is woken when memory is freed.
@@ -119,7 +119,7 @@ impl<E: Engine> Worker<E> {
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         (lane.memory.quota, lane.memory.capacity) = (quota, capacity);
         lane.store.turn = *turns;
-        device.events.turn_to(id.session);
+        device.events.turn_to(id.incarnation);
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
         let work = device.turn_work();
@@ -166,7 +166,7 @@ impl<E: Engine> Worker<E> {
         if is_told_later {
             self.await_cost(id);
         } else if is_shared {
-            ready.charge_turn(id.session, cost.max(1));
+            ready.charge_turn(id.incarnation, cost.max(1));
         }
         end
     }
@@ -278,7 +278,7 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {
-        self.end_sessions_before(u32::MAX);
+        self.end_sessions_before(Incarnation(u32::MAX));
         self.ready.forget();
         self.ahead.forget();
         self.reservation = None;
@@ -288,7 +288,7 @@ impl<E: Engine> Work for Worker<E> {
         if !keeps_snapshots {
             // The new dispatcher does not know the previous lanes.
             self.snapshots.clear();
-            self.oldest = 0;
+            self.oldest = Incarnation::NONE;
             self.device.note_snapshots(self.snapshots.amounts());
             self.ended.clear();
         }

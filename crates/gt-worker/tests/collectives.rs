@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::*;
 use gt_ir::fabric::{CollectiveCall, EngineCollective, Member};
 use gt_ir::message::{Failure, ServerToWorker, WorkerToServer};
-use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
+use gt_ir::{Exchange, Incarnation, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
 use gt_worker::{Options, Out, Work};
 
 /// The sum of a tensor over slots 0 and 1, as a collective.
@@ -23,7 +23,7 @@ fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
 }
 
 impl Bench {
-    /// Takes the `Ready` messages: lane, transfer, and epoch or failure.
+    /// Takes the `CollectiveReady` messages: lane, transfer, and epoch or failure.
     fn ready(&mut self) -> Vec<(LaneId, u64, Result<u64, String>)> {
         let mut ready = Vec::new();
         self.out.retain(|out| match out {
@@ -79,12 +79,12 @@ fn they_begin_in_the_order_in_which_they_are_told() {
     let mut bench = Bench::default();
     let (one, two) = (lane(1, 0), lane(2, 0));
     for to in [one, two] {
-        let numbers = [f64::from(to.session); 2];
+        let numbers = [f64::from(to.incarnation.0); 2];
         let sums = vec![slots(2), create(1, &numbers), joint_sum(1, 1, 2), joint_sum(2, 1, 3)];
         bench.work(to, [sums, vec![fetch(2, 2), fetch(3, 3)]].concat());
     }
     let ready: Vec<(u32, u64)> =
-        bench.ready().iter().map(|(lane, transfer, _)| (lane.session, *transfer)).collect();
+        bench.ready().iter().map(|(lane, transfer, _)| (lane.incarnation.0, *transfer)).collect();
     assert_eq!(ready, [(1, 1), (1, 2), (2, 1), (2, 2)]);
     for (sequence, (to, transfer)) in (1..).zip([(two, 2), (one, 1), (two, 1), (one, 2)]) {
         bench.tell(to, transfer, sequence, Ok(0));
@@ -124,8 +124,8 @@ fn a_session_that_ends_leaves_no_member_alone() {
     let sums = vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), joint_sum(2, 1, 3)];
     bench.work(to, sums);
     bench.tell(to, 1, 1, Ok(0));
-    bench.hand(ServerToWorker::EndSession { session: 1 });
-    // The `Join` of the second comes after the end, and is ignored.
+    bench.hand(ServerToWorker::EndSession { incarnation: Incarnation(1) });
+    // The `StartCollective` of the second comes after the end, and is ignored.
     bench.tell(to, 2, 2, Ok(0));
     assert!(bench.worker.due().is_some());
     bench.join();

@@ -79,11 +79,11 @@ fn pieces_are_their_sessions() {
     let mut bench = Bench::default();
     let lanes: [LaneId; 2] = [lane(1, 0), lane(2, 0)];
     for to in lanes {
-        bench.work(to, vec![slots(3), exchange(halves()), fetch(u64::from(to.session), 9)]);
+        bench.work(to, vec![slots(3), exchange(halves()), fetch(u64::from(to.incarnation.0), 9)]);
     }
     for (slot, number) in [(1, 1.0), (2, 3.0)] {
         for to in lanes {
-            let number = number * f64::from(to.session);
+            let number = number * f64::from(to.incarnation.0);
             bench.piece(1, slot, to, &[number, number]);
         }
     }
@@ -114,7 +114,7 @@ fn whoever_waits_for_a_lost_worker_is_told() {
     let mut bench = Bench::default();
     let (one, two) = (lane(1, 0), lane(2, 0));
     for to in [one, two] {
-        bench.work(to, vec![slots(3), exchange(halves()), fetch(u64::from(to.session), 9)]);
+        bench.work(to, vec![slots(3), exchange(halves()), fetch(u64::from(to.incarnation.0), 9)]);
     }
     // Session 2 has already received the lost worker's piece.
     bench.piece(1, 2, two, &[3.0, 4.0]);

@@ -1,7 +1,7 @@
 //! A lane runs its commands in order; a failed command fails what depends on it, and nothing else.
 
 use crate::common::*;
-use gt_ir::{DType, Meta, Shape, ops};
+use gt_ir::{DType, Incarnation, Meta, Shape, ops};
 use gt_worker::Options;
 
 /// Workers that run commands one by one, and in batches: the results must be the same.
@@ -139,7 +139,7 @@ fn the_end_of_a_session_frees_its_memory_alone() {
         (4, 164 * 8),
         "room is kept for the piece"
     );
-    bench.hand(gt_ir::message::ServerToWorker::EndSession { session: 1 });
+    bench.hand(gt_ir::message::ServerToWorker::EndSession { incarnation: Incarnation(1) });
     assert_eq!((bench.stats().tensors, bench.stats().bytes), (1, 16));
     // Queued commands are not run, and late messages create no lane.
     bench.piece(1, 0, lane(1, 1), &[1.0, 1.0]);

@@ -5,7 +5,9 @@ use gt_ir::entitlement::{Entitlement, MemoryQuota, MemoryWait};
 use gt_ir::message::{Failure, ServerToWorker, WorkerToServer};
 use gt_ir::snapshot::Snapshot;
 use gt_ir::stored::OnDisk;
-use gt_ir::{Content, LaneId, SourceId, TensorData, TensorId, WorkerCommand, ops};
+use gt_ir::{
+    Content, Incarnation, LaneId, SessionId, SourceId, TensorData, TensorId, WorkerCommand, ops,
+};
 use gt_worker::{FileJob, FileResult, Options, Out, Work};
 
 /// The bytes of a vector of a hundred numbers.
@@ -16,7 +18,7 @@ fn admit(bench: &mut Bench, session: u32, quotas: &[(&str, u64)]) {
         |(holder, bytes): &(&str, u64)| MemoryQuota { holder: (*holder).into(), bytes: *bytes };
     let memory = quotas.iter().map(quota).collect();
     bench.hand(ServerToWorker::Admit {
-        session,
+        incarnation: Incarnation(session),
         entitlement: Entitlement { memory, ..Entitlement::default() },
     });
 }
@@ -134,10 +136,10 @@ fn the_end_of_a_session_ends_waits() {
     bench.work(lane(1, 0), vec![vector(0), negative(1, 0)]);
     bench.work(lane(2, 0), vec![vector(0)]);
     assert_eq!(waits(&mut bench).len(), 1);
-    bench.hand(ServerToWorker::EndSession { session: 1 });
+    bench.hand(ServerToWorker::EndSession { incarnation: Incarnation(1) });
     bench.run();
     assert_eq!(bench.value(lane(2, 0), 0).unwrap().len(), 100);
-    bench.hand(ServerToWorker::EndSession { session: 2 });
+    bench.hand(ServerToWorker::EndSession { incarnation: Incarnation(2) });
     assert_eq!(bench.worker.leftovers(), None);
 }
 
@@ -302,7 +304,7 @@ fn who_is_away_makes_room_first() {
         let mut bench = Bench::new(spilling(4 * VECTOR));
         let (large, small, mut disk) = (lane(1, 0), lane(2, 0), Vec::new());
         let entitlement = Entitlement { is_away, ..Entitlement::default() };
-        bench.hand(ServerToWorker::Admit { session: 2, entitlement });
+        bench.hand(ServerToWorker::Admit { incarnation: Incarnation(2), entitlement });
         bench.work(small, vec![vector(7)]);
         bench.work(large, vec![vector(1), vector(2), vector(3)]);
         bench.work(large, vec![vector(4)]);
@@ -360,7 +362,7 @@ fn what_is_freed_or_used_while_it_is_written_does_not_come_back_or_get_lost() {
     serve(&mut bench, &mut disk, false);
     assert_eq!(bench.value(of, 3).unwrap()[0], 3.0);
     assert_eq!(bench.value(of, 2).unwrap()[0], 2.0);
-    bench.hand(ServerToWorker::EndSession { session: 1 });
+    bench.hand(ServerToWorker::EndSession { incarnation: Incarnation(1) });
     serve(&mut bench, &mut disk, false);
     assert!(disk.is_empty());
     assert_eq!(bench.worker.leftovers(), None);
@@ -397,7 +399,7 @@ fn dropped(bench: &Bench) -> Vec<String> {
 /// A worker with room for four vectors whose snapshot, of two, went to a disk with room for three.
 fn with_snapshot_on_disk(disk: &mut Vec<(u64, TensorData)>) -> Bench {
     let mut bench = Bench::new(Options { spill: 3 * VECTOR, ..spilling(4 * VECTOR) });
-    let snapshot = Snapshot { session: 1, number: 1, keeper: None, most: u64::MAX };
+    let snapshot = Snapshot { session: SessionId(1), number: 1, keeper: None, most: u64::MAX };
     let take = WorkerCommand::Snapshot(Box::new(snapshot));
     bench.work(lane(1, 0), vec![vector(1), vector(2), take]);
     bench.work(lane(1, 0), vec![vector(3), vector(4)]);
@@ -462,7 +464,7 @@ fn who_waits_again_keeps_nothing_from_others() {
     bench.work(first, vec![negative(1, 0)]);
     bench.work(third, vec![negative(1, 0)]);
     assert_eq!(waits(&mut bench).len(), 3);
-    bench.hand(ServerToWorker::EndSession { session: 2 });
+    bench.hand(ServerToWorker::EndSession { incarnation: Incarnation(2) });
     assert_eq!(waits(&mut bench), [(first, None)], "the first has its room");
     let result = Ok(OnDisk { checksum: 0, mapped: None });
     bench.hand(FileResult::Spilled { lane: of, tensor, number, result });

@@ -5,7 +5,7 @@ use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{ServerToWorker, WorkerToServer, WorkerToWorker};
 use gt_ir::ops;
 use gt_ir::snapshot::Snapshot;
-use gt_ir::{TensorId, WorkerCommand};
+use gt_ir::{Incarnation, SessionId, TensorId, WorkerCommand};
 use gt_worker::{Out, Work};
 
 /// Queues `count` operations on a vector of this length in a session.
@@ -29,7 +29,7 @@ fn counts(computed: &[&str]) -> [usize; 2] {
 
 fn admit(bench: &mut Bench, session: u32, weight: u32) {
     let entitlement = Entitlement { weight, ..Entitlement::default() };
-    bench.hand(ServerToWorker::Admit { session, entitlement });
+    bench.hand(ServerToWorker::Admit { incarnation: Incarnation(session), entitlement });
 }
 
 /// How many operations of one session are done while 20,000 of another are, each of which takes a
@@ -175,7 +175,7 @@ fn a_snapshot_of_many_tensors_is_taken_in_parts_between_others_turns() {
     let mut bench = Bench::default();
     let count = 5000;
     bench.work(lane(1, 0), (0..count).map(|name| create(name, &[1.0])).collect());
-    let snapshot = Snapshot { session: 1, number: 1, keeper: None, most: u64::MAX };
+    let snapshot = Snapshot { session: SessionId(1), number: 1, keeper: None, most: u64::MAX };
     bench.queue(lane(1, 0), vec![WorkerCommand::Snapshot(Box::new(snapshot)), free(0)]);
     queue(&mut bench, 2, &ops::unary::NEG, (20_000, 1));
     let mut sent = Vec::new();

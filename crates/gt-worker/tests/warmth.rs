@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::common::*;
-use gt_ir::WorkerCommand;
 use gt_ir::message::{WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::Snapshot;
+use gt_ir::{Incarnation, SessionId, WorkerCommand};
 use gt_worker::{Out, Work};
 
 /// A lane with `x` and a template that negates it, which is invoked `count` times.
@@ -65,7 +65,7 @@ fn the_end_of_a_session_ends_its_wait() {
     bench.compiler.is_busy.store(true, Ordering::Relaxed);
     negations(&mut bench, lane(1, 0), 3);
     steps(&mut bench, 5);
-    bench.hand(gt_ir::message::ServerToWorker::EndSession { session: 1 });
+    bench.hand(gt_ir::message::ServerToWorker::EndSession { incarnation: Incarnation(1) });
     bench.run();
     assert_eq!(bench.stats().tensors, 0);
 }
@@ -77,7 +77,7 @@ fn a_lane_that_is_made_again_runs_what_it_would_have_run() {
         bench.compiler.warmup.store(2, Ordering::Relaxed);
     }
     negations(&mut before, lane(1, 0), 1);
-    let snapshot = Snapshot { session: 1, number: 1, keeper: None, most: u64::MAX };
+    let snapshot = Snapshot { session: SessionId(1), number: 1, keeper: None, most: u64::MAX };
     before.work(lane(1, 0), vec![WorkerCommand::Snapshot(Box::new(snapshot))]);
     for out in before.out {
         if let Out::Server(WorkerToServer::Backup(backup)) = out {
@@ -85,7 +85,7 @@ fn a_lane_that_is_made_again_runs_what_it_would_have_run() {
         }
     }
     let again = lane(7, 0);
-    let restore = WorkerCommand::Restore { session: 1, snapshot: 1, is_here: false };
+    let restore = WorkerCommand::Restore { session: SessionId(1), snapshot: 1, is_here: false };
     after.work(again, vec![restore, free(1), free(21)]);
     negations(&mut after, again, 3);
     after.run();

@@ -326,7 +326,7 @@ impl Dispatcher {
         if let Some(worker) = self.workers.get_mut(peer) {
             worker.done(now, weight);
         }
-        if let Some(session) = self.sessions.by_epoch_mut(lane.session) {
+        if let Some(session) = self.sessions.by_incarnation_mut(lane.incarnation) {
             session.note_activity(now);
             session.record_usage(lane.slot, usage);
             let returned = session.flow.done(lane.slot, weight);

@@ -8,7 +8,7 @@ use gt_ir::message::{
     Answer, ClientHello, ClientWelcome, Failure, Goodbye, Hello, Protocol, ServerToWorker, Welcome,
     WorkerHello, WorkerWelcome,
 };
-use gt_ir::{LaneId, SlotId, SourceId, TransferId};
+use gt_ir::{Incarnation, LaneId, SessionId, SlotId, SourceId, TransferId};
 
 use super::recovery::Survival;
 use super::{Dispatcher, peers};
@@ -50,15 +50,15 @@ impl Dispatcher {
                 let lanes = slots.on(worker.id);
                 let open: u64 = lanes.into_iter().map(|slot| session.flow.in_flight(slot).0).sum();
                 worker.done(now, open);
-                let (number, session) = (session.number, session.epoch);
-                self.outbox.push(worker.peer, ServerToWorker::EndSession { session });
+                let (number, incarnation) = (session.number, session.incarnation);
+                self.outbox.push(worker.peer, ServerToWorker::EndSession { incarnation });
                 if session_is_kept {
                     let dropped =
                         ServerToWorker::Retain { session: number, snapshot: None, next: 0 };
                     self.outbox.push(worker.peer, dropped);
                 }
             }
-            self.collectives.end_session(session.epoch);
+            self.collectives.end_session(session.incarnation);
             self.answers.forget_client(peer);
             self.divide_lineage_limit();
         }
@@ -112,14 +112,12 @@ impl Dispatcher {
 
     fn welcome_client(&mut self, now: Duration, peer: PeerId, mut hello: ClientHello) {
         hello.name = word(&hello.name);
-        let session = match self.add_client(now, peer, hello) {
-            Ok(number) => number,
-            Err(reason) => return self.refuse(now, peer, reason),
-        };
+        if let Err(reason) = self.add_client(now, peer, hello) {
+            return self.refuse(now, peer, reason);
+        }
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
         let data_roots = self.data_roots.clone();
-        let welcome =
-            ClientWelcome { session, window, machine, data_roots, ..ClientWelcome::default() };
+        let welcome = ClientWelcome { window, machine, data_roots, ..ClientWelcome::default() };
         // A peer reads the welcome before any other message.
         self.outbox.push(peer, Welcome::Client(welcome));
         self.observe_newcomer(now, peer);
@@ -146,11 +144,13 @@ impl Dispatcher {
         for session in self.sessions.iter() {
             self.outbox.extend(peer, session.admission());
         }
-        if is_renewed || self.first_epoch > 0 {
+        if is_renewed || self.predecessor.is_some() {
             // Sessions may have ended while the worker was disconnected: it drops their snapshots.
             let sessions = self.sessions.iter().map(|session| session.number).collect();
-            let oldest = self.first_epoch;
-            self.outbox.push(peer, ServerToWorker::RetainSessions { sessions, oldest });
+            let last = self.predecessor.unwrap_or_default();
+            let since = SessionId(last.session.0 + 1);
+            let oldest = Incarnation(last.incarnation.0 + 1);
+            self.outbox.push(peer, ServerToWorker::RetainSessions { sessions, since, oldest });
         }
         self.exchange_addresses(peer);
         self.restore_waiting(now);
@@ -164,7 +164,7 @@ impl Dispatcher {
         }
     }
 
-    /// Opens a session for a client and returns its number.
+    /// Opens a session for a client.
     ///
     /// # Errors
     /// The user has as many sessions as the policy allows.
@@ -173,11 +173,12 @@ impl Dispatcher {
         now: Duration,
         peer: PeerId,
         hello: ClientHello,
-    ) -> Result<u32, String> {
+    ) -> Result<(), String> {
         let entitlement = self.entitle(&hello)?;
         let hosts = self.allowed_hosts(&entitlement);
-        let number = self.sessions.next_number();
-        let session = self.sessions.add(now, peer, [number; 2], hello, entitlement);
+        let numbers =
+            (self.sessions.numbers.next_session(), self.sessions.numbers.next_incarnation());
+        let session = self.sessions.add(now, peer, numbers, hello, entitlement);
         session.unread = UnreadValues::new(self.limits.unread);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
@@ -213,7 +214,7 @@ impl Dispatcher {
         if let Some(session) = self.sessions.get(peer) {
             self.journal.add_session(session);
         }
-        Ok(number)
+        Ok(())
     }
 
     /// Sends a peer a goodbye with the reason, and disconnects it.
@@ -257,7 +258,8 @@ impl Dispatcher {
         reason: String,
     ) {
         let Some(sender) = self.workers.get(from).map(|worker| worker.id) else { return };
-        let Some(client) = self.sessions.by_epoch(to.session).map(|session| session.peer) else {
+        let Some(client) = self.sessions.by_incarnation(to.incarnation).map(|session| session.peer)
+        else {
             return;
         };
         if self.leave_worker(now, client, sender) {
@@ -351,7 +353,7 @@ impl Dispatcher {
             for slot in &moved {
                 self.planner.lose_slot(catalogue, &mut self.streams, *slot, &failure);
                 returned += session.flow.lose(*slot);
-                let lane = LaneId { session: session.epoch, slot: *slot };
+                let lane = LaneId { incarnation: session.incarnation, slot: *slot };
                 messages.extend(self.collectives.lose(lane, catalogue.next().1, &failure));
             }
             moved.iter().for_each(|slot| {
@@ -359,7 +361,7 @@ impl Dispatcher {
                 session.shortages.remove(slot);
             });
             session.plans.hosts_changed();
-            let number = session.epoch;
+            let number = session.incarnation;
             session.return_credit(&mut self.outbox, returned);
             self.count_home(now, peer, was_home);
             self.send_to_lanes(number, messages);

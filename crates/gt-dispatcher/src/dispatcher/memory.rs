@@ -48,7 +48,7 @@ impl Dispatcher {
         if !self.is_on(lane, peer) {
             return;
         }
-        let Some(session) = self.sessions.by_epoch_mut(lane.session) else { return };
+        let Some(session) = self.sessions.by_incarnation_mut(lane.incarnation) else { return };
         let Some(wait) = wait else {
             session.shortages.remove(&lane.slot);
             return;
@@ -93,7 +93,7 @@ impl Dispatcher {
                 || session.awaits_credit
                 || self.answers.has_pending(session.peer)
                 || queued.any(|command| command.request().is_some());
-            let number = session.epoch;
+            let incarnation = session.incarnation;
             let slots = &session.catalogue.slots;
             for (slot, shortage) in &mut session.shortages {
                 let is_due = now >= shortage.due();
@@ -104,7 +104,7 @@ impl Dispatcher {
                 if shortage.has_all && !is_due {
                     continue;
                 }
-                let lane = LaneId { session: number, slot: *slot };
+                let lane = LaneId { incarnation, slot: *slot };
                 let has_waited = std::mem::replace(&mut shortage.has_all, true);
                 let number = shortage.wait.number;
                 let host = slots.host(*slot).and_then(|worker| self.workers.by_id(worker));

@@ -31,12 +31,13 @@ use std::time::Duration;
 
 use gt_ir::message::{Answer, Failure, ServerToWorker};
 use gt_ir::status::Status;
-use gt_ir::{Content, LaneId, RequestId, SlotId, TensorId};
+use gt_ir::{Content, Incarnation, LaneId, RequestId, SlotId, TensorId};
 
 use crate::answers::PendingAnswers;
 use crate::collectives::PendingCollectives;
 use crate::journal::JournalBuffer;
 use crate::lineage::LineageLimits;
+use crate::numbers::LastNumbers;
 use crate::observability::log::Log;
 use crate::observability::{Clock, Cluster, Observability, PeerDirectory};
 use crate::peer::{PeerId, PeerOutbox, ToPeer};
@@ -99,9 +100,8 @@ pub struct Dispatcher {
     trials: Trials,
     observability: Observability,
     journal: JournalBuffer,
-    /// The first epoch of lanes of this dispatcher: lower ones belong to a predecessor whose
-    /// journal was read.
-    first_epoch: u32,
+    /// The last numbers that a predecessor, whose journal was read, may have assigned.
+    predecessor: Option<LastNumbers>,
     /// When the dispatcher last began to expect workers back: those of a journal, or a lost one
     /// that keeps snapshots on disk.
     expecting_since: Option<Duration>,
@@ -138,7 +138,7 @@ impl Dispatcher {
             trials: Trials::default(),
             observability: Observability::new(log),
             journal: JournalBuffer::default(),
-            first_epoch: 0,
+            predecessor: None,
             expecting_since: None,
             announced: 0,
             outbox: PeerOutbox::default(),
@@ -246,26 +246,27 @@ impl Dispatcher {
         let (slot, name) = session.catalogue.replica(tensor)?;
         let host = session.catalogue.slots.host(slot)?;
         let worker = self.workers.by_id(host)?.peer;
-        Some((worker, LaneId { session: session.epoch, slot }, name))
+        Some((worker, LaneId { incarnation: session.incarnation, slot }, name))
     }
 
     /// Returns whether a lane is on the worker of a link: messages about it from other workers are
     /// ignored.
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
-        let Some(session) = self.sessions.by_epoch(lane.session) else { return false };
+        let Some(session) = self.sessions.by_incarnation(lane.incarnation) else { return false };
         let host = session.catalogue.slots.host(lane.slot);
         host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
     }
 
     /// Returns the client of a lane's session, if the lane is on the worker of a link.
     fn client_of(&self, lane: LaneId, peer: PeerId) -> Option<PeerId> {
-        let session = self.sessions.by_epoch(lane.session).filter(|_| self.is_on(lane, peer))?;
+        let session =
+            self.sessions.by_incarnation(lane.incarnation).filter(|_| self.is_on(lane, peer))?;
         Some(session.peer)
     }
 
     /// Sends messages to the workers of a session's slots.
-    fn send_to_lanes(&mut self, session: u32, messages: Vec<(SlotId, ServerToWorker)>) {
-        let Some(session) = self.sessions.by_epoch(session) else { return };
+    fn send_to_lanes(&mut self, incarnation: Incarnation, messages: Vec<(SlotId, ServerToWorker)>) {
+        let Some(session) = self.sessions.by_incarnation(incarnation) else { return };
         for (slot, message) in messages {
             let host = session.catalogue.slots.host(slot);
             if let Some(worker) = host.and_then(|worker| self.workers.by_id(worker)) {
@@ -283,8 +284,9 @@ impl Dispatcher {
         mut result: Result<Content, Failure>,
     ) {
         for other in result.as_mut().err().into_iter().flat_map(|failure| &mut failure.others) {
-            // Workers identify sessions by their epochs.
-            let session = self.sessions.iter().find(|session| session.epoch == other.session);
+            // Workers identify sessions by their incarnations.
+            let session =
+                self.sessions.iter().find(|session| session.incarnation == other.incarnation);
             other.label = session.map(|session| session.label.clone()).unwrap_or_default();
         }
         let Some(request) = self.answers.close(request, peer) else {

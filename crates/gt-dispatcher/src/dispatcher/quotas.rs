@@ -99,9 +99,9 @@ impl Dispatcher {
     pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         session.entitlement.is_away = is_away;
-        let (session, entitlement) = (session.epoch, session.entitlement.clone());
+        let (incarnation, entitlement) = (session.incarnation, session.entitlement.clone());
         for worker in self.workers.iter() {
-            let admission = ServerToWorker::Admit { session, entitlement: entitlement.clone() };
+            let admission = ServerToWorker::Admit { incarnation, entitlement: entitlement.clone() };
             self.outbox.push(worker.peer, admission);
         }
     }
@@ -131,7 +131,8 @@ impl Dispatcher {
             let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
             if session.entitlement != entitlement {
                 session.entitlement = entitlement.clone();
-                let admission = ServerToWorker::Admit { session: session.epoch, entitlement };
+                let admission =
+                    ServerToWorker::Admit { incarnation: session.incarnation, entitlement };
                 for worker in self.workers.iter() {
                     self.outbox.push(worker.peer, admission.clone());
                 }

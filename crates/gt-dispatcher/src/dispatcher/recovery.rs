@@ -144,7 +144,7 @@ impl Dispatcher {
         cause: RecoveryCause,
     ) -> Result<(), String> {
         self.log_answers();
-        let epoch = self.sessions.next_number();
+        let incarnation = self.sessions.numbers.next_incarnation();
         self.journal_numbers();
         let Dispatcher { sessions, workers, .. } = self;
         let Some(session) = sessions.get_mut(peer) else { return Ok(()) };
@@ -155,7 +155,7 @@ impl Dispatcher {
             lineage.pending.as_ref().is_some_and(|pending| pending.stage == SnapshotStage::Writing);
         let SnapshotState { catalogue, templates } =
             lineage.rewind(|worker| workers.may_rejoin(worker))?;
-        let old = std::mem::replace(&mut session.epoch, epoch);
+        let old = std::mem::replace(&mut session.incarnation, incarnation);
         let slots = std::mem::replace(&mut session.catalogue, catalogue);
         let (base_slots, slots) = (session.catalogue.slots.count(), slots.slots.clone());
         session.catalogue.slots = slots;
@@ -177,8 +177,12 @@ impl Dispatcher {
         let admission = session.admission();
         let count = session.lineage.as_ref().map_or(0, |lineage| lineage.log.len());
         for worker in self.workers.iter_mut() {
-            self.outbox.push(worker.peer, ServerToWorker::EndSession { session: old });
+            self.outbox.push(worker.peer, ServerToWorker::EndSession { incarnation: old });
             self.outbox.extend(worker.peer, admission.clone());
+        }
+        if let Some(session) = self.sessions.get(peer) {
+            let number = session.number;
+            self.sessions.numbers.remember(old, number);
         }
         self.collectives.end_session(old);
         self.answers.forget_client(peer);

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Resume, ServerToClient};
+use gt_ir::{Incarnation, SessionId, WorkerId};
 
 use super::Dispatcher;
 use crate::journal::{BaseRecord, History, JournalRecord, SessionHistory, StoredCopy};
 use crate::lineage::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+use crate::numbers::LastNumbers;
 use crate::peer::PeerId;
 use crate::planner::Slots;
 use crate::sessions::ClientSession;
@@ -22,7 +23,7 @@ const REJOIN: Duration = Duration::from_secs(2);
 /// How long workers keep the snapshots of a server that is gone.
 pub const REJOIN_WITHIN: Duration = Duration::from_secs(300);
 
-/// At least as many epochs as the server can have assigned before it died that are not in the
+/// At least as many incarnations as the server can have assigned before it died that are not in the
 /// journal.
 const UNKNOWN: u32 = 1000;
 
@@ -98,7 +99,7 @@ impl Dispatcher {
     }
 
     /// Handles the driver's report that a session's snapshot is in the journal.
-    pub fn written(&mut self, now: Duration, session: u32, snapshot: u64) {
+    pub fn written(&mut self, now: Duration, session: SessionId, snapshot: u64) {
         let Some(ClientSession { peer, lineage: Some(lineage), .. }) =
             self.sessions.by_number_mut(session)
         else {
@@ -116,8 +117,8 @@ impl Dispatcher {
 
     /// Returns the record of the last numbers assigned.
     fn numbers(&self) -> JournalRecord {
-        let (sessions, workers) = (self.sessions.last(), self.workers.next());
-        JournalRecord::Numbers { sessions, workers }
+        let LastNumbers { session, incarnation } = self.sessions.numbers.last();
+        JournalRecord::Numbers { session, incarnation, workers: self.workers.next() }
     }
 
     /// Journals the numbers assigned so far.
@@ -139,10 +140,13 @@ impl Dispatcher {
     /// Expects the workers of a journal to reconnect.
     pub fn expect_workers(&mut self, now: Duration, history: &mut History) {
         self.expecting_since = Some(now);
-        // Lanes may have been assigned epochs that the journal does not have.
-        if history.sessions_last > 0 {
-            self.sessions.skip_numbers_to(history.sessions_last + UNKNOWN);
-            self.first_epoch = self.sessions.last() + 1;
+        // Numbers may have been assigned that the journal does not have.
+        let LastNumbers { session, incarnation } = history.last;
+        if session > SessionId::NONE {
+            let session = SessionId(session.0 + UNKNOWN);
+            let incarnation = Incarnation(incarnation.0 + UNKNOWN);
+            self.sessions.numbers.skip_to(LastNumbers { session, incarnation });
+            self.predecessor = Some(self.sessions.numbers.last());
         }
         self.workers.expect(std::mem::take(&mut history.workers), history.workers_next);
     }
@@ -164,7 +168,7 @@ impl Dispatcher {
         let batches = history.take_batches().map_err(unkept)?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
         let entitlement = Entitlement { is_away: true, ..self.entitle(&history.hello)? };
-        let epoch = self.sessions.next_number();
+        let incarnation = self.sessions.numbers.next_incarnation();
         let mut lineage = Box::new(Lineage::new(limits));
         let (mut state, slots) = (SnapshotState::default(), history.slots);
         if let Some(base) = base {
@@ -188,7 +192,7 @@ impl Dispatcher {
             };
             // Workers may hold later snapshots that the journal does not have: new ones get higher
             // numbers.
-            lineage.resume_from(snapshot, u64::from(epoch) << 32);
+            lineage.resume_from(snapshot, u64::from(incarnation.0) << 32);
             // The session has no slots until its workers are back. The base records how many it
             // had.
             state.catalogue.slots = Slots::default();
@@ -200,7 +204,7 @@ impl Dispatcher {
             lineage.log.restore(batch)?;
         }
         lineage.log.rewind();
-        let numbers = [history.number, epoch];
+        let numbers = (history.number, incarnation);
         let session = self.sessions.add(now, peer, numbers, *history.hello, entitlement);
         session.received = history.received;
         session.unread = UnreadValues::new(self.limits.unread);

@@ -64,7 +64,8 @@ impl Dispatcher {
                 self.observability.measure(now, &mut self.outbox, peer, sent, here);
             }
             ClientToServer::Events { events, dropped } => {
-                self.observability.take_events(now, peer, events, dropped, peers!(self));
+                let peers = peers!(self);
+                self.observability.take_client_events(now, peer, events, dropped, peers);
             }
         }
     }
@@ -95,7 +96,7 @@ impl Dispatcher {
             WorkerToServer::CollectiveReady { lane, transfer, members, result } => {
                 if self.is_on(lane, peer) {
                     let messages = self.collectives.ready(lane, transfer, members, result);
-                    self.send_to_lanes(lane.session, messages);
+                    self.send_to_lanes(lane.incarnation, messages);
                 }
             }
             WorkerToServer::Undelivered { transfer, to, reason } => {
@@ -118,7 +119,8 @@ impl Dispatcher {
                 }
             }
             WorkerToServer::Events { events, dropped } => {
-                self.observability.take_events(now, peer, events, dropped, peers!(self));
+                let peers = peers!(self);
+                self.observability.take_worker_events(now, peer, events, dropped, peers);
             }
         }
     }
@@ -145,7 +147,7 @@ impl Dispatcher {
 
     /// Handles a client's report that it has mapped a block.
     fn release_from_client(&mut self, now: Duration, token: u128) {
-        if !self.release_block(now, token) && self.first_epoch > 0 {
+        if !self.release_block(now, token) && self.predecessor.is_some() {
             // A worker lent the block before the server was restarted.
             let workers = self.workers.iter();
             workers.for_each(|worker| self.outbox.release(worker.peer, token));

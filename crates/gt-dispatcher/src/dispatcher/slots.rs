@@ -48,9 +48,9 @@ impl Dispatcher {
         let before = catalogue.slots.arithmetics();
         let empty = catalogue.empty_slots();
         // A slot with commands or collectives in flight stays where it is.
-        let (flow, collectives, number) = (&session.flow, &self.collectives, session.epoch);
+        let (flow, collectives, number) = (&session.flow, &self.collectives, session.incarnation);
         let is_idle = |slot| {
-            let lane = LaneId { session: number, slot };
+            let lane = LaneId { incarnation: number, slot };
             flow.in_flight(slot) == (0, 0) && !collectives.involves_lane(lane)
         };
         catalogue.slots.add(host, |slot| empty.contains(&slot) && is_idle(slot));

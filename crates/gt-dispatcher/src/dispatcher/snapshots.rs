@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gt_ir::message::{ServerToClient, ServerToWorker};
 use gt_ir::snapshot::{self, Backup, Unkept};
-use gt_ir::{SlotId, WorkerCommand, WorkerId};
+use gt_ir::{SessionId, SlotId, WorkerCommand, WorkerId};
 
 use super::Dispatcher;
 use crate::journal::JournalRecord;
@@ -140,7 +140,7 @@ impl Dispatcher {
         &mut self,
         now: Duration,
         from: PeerId,
-        (session, slot): (u32, SlotId),
+        (session, slot): (SessionId, SlotId),
         snapshot: u64,
         result: Result<u64, Unkept>,
     ) {

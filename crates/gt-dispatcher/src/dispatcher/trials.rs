@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, ServerToClient};
-use gt_ir::{ClientCommand, Operand, SourceId, WorkerCommand, WorkerId};
+use gt_ir::{ClientCommand, Incarnation, Operand, SourceId, WorkerCommand, WorkerId};
 
 use super::Dispatcher;
 use crate::lineage::{CommandKey, TrialVerdict, TriedCommand};
@@ -47,8 +47,8 @@ impl Trials {
     }
 }
 
-/// The epoch of a session, and the version of its slots' hosts.
-type PlacementVersion = (u32, u64);
+/// The incarnation of a session, and the version of its slots' hosts.
+type PlacementVersion = (Incarnation, u64);
 
 /// Returns the workers that host a session.
 fn hosts(session: &ClientSession) -> Vec<WorkerId> {
@@ -56,7 +56,7 @@ fn hosts(session: &ClientSession) -> Vec<WorkerId> {
 }
 
 fn placement(session: &ClientSession) -> PlacementVersion {
-    (session.epoch, session.catalogue.slots.hosts_version())
+    (session.incarnation, session.catalogue.slots.hosts_version())
 }
 
 /// Returns whether a session has commands in flight to a worker that do not wait for memory.

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use gt_ir::WorkerId;
 use gt_ir::message::ClientHello;
+use gt_ir::{SessionId, WorkerId};
 
 use super::{BaseRecord, JournalRecord, StoredTensors};
+use crate::numbers::LastNumbers;
 use crate::planner::{Slots, TensorTable};
 use crate::queue::{Pruned, SlotCount};
 
 /// The sessions and workers of a server, as its journal records them.
 #[derive(Default)]
 pub struct History {
-    pub(crate) sessions_last: u32,
+    pub(crate) last: LastNumbers,
     pub(crate) workers_next: u32,
     pub(crate) workers: BTreeMap<WorkerId, StoredWorker>,
-    sessions: BTreeMap<u32, SessionHistory>,
+    sessions: BTreeMap<SessionId, SessionHistory>,
 }
 
 /// A worker that may reconnect.
@@ -29,7 +30,7 @@ pub(crate) struct StoredWorker {
 
 /// The records from which a session is restored.
 pub struct SessionHistory {
-    pub number: u32,
+    pub number: SessionId,
     pub hello: Box<ClientHello>,
     /// The number of the client's messages that were received.
     pub received: u64,
@@ -57,8 +58,8 @@ impl History {
     pub fn add(&mut self, record: JournalRecord) {
         use JournalRecord as R;
         match record {
-            R::Numbers { sessions, workers } => {
-                (self.sessions_last, self.workers_next) = (sessions, workers);
+            R::Numbers { session, incarnation, workers } => {
+                (self.last, self.workers_next) = (LastNumbers { session, incarnation }, workers);
             }
             R::Worker { id, number, name, token } => {
                 self.workers_next = self.workers_next.max(id.0 + 1);
@@ -66,7 +67,7 @@ impl History {
             }
             R::WorkerLost { id } => drop(self.workers.remove(&id)),
             R::Session { session, hello } => {
-                self.sessions_last = self.sessions_last.max(session);
+                self.last.session = self.last.session.max(session);
                 let history = SessionHistory {
                     number: session,
                     hello,
@@ -99,7 +100,7 @@ impl History {
         }
     }
 
-    fn of(&mut self, session: u32, change: impl FnOnce(&mut SessionHistory)) {
+    fn of(&mut self, session: SessionId, change: impl FnOnce(&mut SessionHistory)) {
         if let Some(history) = self.sessions.get_mut(&session) {
             change(history);
         }
@@ -189,7 +190,7 @@ mod tests {
 
     fn batch(number: u64) -> JournalRecord {
         let frames = vec![Bytes::from(vec![number as u8])];
-        JournalRecord::Batch { session: 3, number, received: number + 10, frames }
+        JournalRecord::Batch { session: SessionId(3), number, received: number + 10, frames }
     }
 
     fn slots(count: u32) -> Slots {
@@ -203,7 +204,7 @@ mod tests {
         let (state, copies, blocks) = (Arc::new(SnapshotState::default()), Vec::new(), Vec::new());
         let tensors = StoredTensors::default();
         let base = BaseRecord {
-            session: 3,
+            session: SessionId(3),
             snapshot,
             received: 0,
             planned,
@@ -219,7 +220,7 @@ mod tests {
     fn history(records: Vec<JournalRecord>) -> SessionHistory {
         let mut history = History::default();
         let hello = Box::new(ClientHello::new("ada"));
-        let begin = JournalRecord::Session { session: 3, hello };
+        let begin = JournalRecord::Session { session: SessionId(3), hello };
         for record in std::iter::once(begin).chain(records) {
             history.add(JournalRecord::decode(&record.encode()).expect("encoded above"));
         }
@@ -230,13 +231,13 @@ mod tests {
     fn a_base_replaces_the_records_before_it() {
         let pruned = Pruned { removed: vec![TensorId(7)], skipped: Vec::new() };
         let mut history = history(vec![
-            JournalRecord::Slots { session: 3, from: 0, slots: slots(2) },
+            JournalRecord::Slots { session: SessionId(3), from: 0, slots: slots(2) },
             batch(0),
             batch(1),
             batch(2),
-            JournalRecord::Pruned { session: 3, number: 2, pruned: pruned.clone() },
+            JournalRecord::Pruned { session: SessionId(3), number: 2, pruned: pruned.clone() },
             base(1, 2),
-            JournalRecord::Slots { session: 3, from: 3, slots: slots(4) },
+            JournalRecord::Slots { session: SessionId(3), from: 3, slots: slots(4) },
             batch(3),
         ]);
         assert_eq!((history.received, history.slots.count()), (13, 4));
@@ -251,13 +252,14 @@ mod tests {
     fn a_gap_is_an_error_and_ended_sessions_are_dropped() {
         let missing = history(vec![batch(0), batch(2)]).take_batches().err();
         assert_eq!(missing.as_deref(), Some("batch 1 is missing in the journal"));
-        let unkept = JournalRecord::Unkept { session: 3, from: 1, reason: "no room".into() };
+        let unkept =
+            JournalRecord::Unkept { session: SessionId(3), from: 1, reason: "no room".into() };
         let unkept = history(vec![batch(0), unkept, batch(1)]).take_batches().err();
         assert_eq!(unkept.as_deref(), Some("no room"));
         let mut all = History::default();
         let hello = Box::new(ClientHello::new("ada"));
-        all.add(JournalRecord::Session { session: 4, hello });
-        all.add(JournalRecord::SessionEnd { session: 4 });
-        assert!(all.take_sessions().is_empty() && all.sessions_last == 4);
+        all.add(JournalRecord::Session { session: SessionId(4), hello });
+        all.add(JournalRecord::SessionEnd { session: SessionId(4) });
+        assert!(all.take_sessions().is_empty() && all.last.session == SessionId(4));
     }
 }

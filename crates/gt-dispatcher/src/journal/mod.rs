@@ -11,7 +11,7 @@ mod history;
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
 use gt_ir::wire::{self, Decoded};
-use gt_ir::{SlotId, WorkerId, record};
+use gt_ir::{Incarnation, SessionId, SlotId, WorkerId, record};
 use std::sync::Arc;
 
 use crate::lineage::SnapshotState;
@@ -26,9 +26,10 @@ pub(crate) use history::{StoredBatch, StoredWorker};
 /// A record of a journal.
 #[derive(Clone)]
 pub enum JournalRecord {
-    /// The last number of sessions and epochs, and the next worker id.
+    /// The last numbers assigned to sessions and lanes, and the next worker id.
     Numbers {
-        sessions: u32,
+        session: SessionId,
+        incarnation: Incarnation,
         workers: u32,
     },
     /// A worker has connected. It is recognised by its token.
@@ -43,25 +44,25 @@ pub enum JournalRecord {
     },
     /// A session begins, with this hello and its token.
     Session {
-        session: u32,
+        session: SessionId,
         hello: Box<ClientHello>,
     },
     /// A batch of a session. `received` counts the client's messages up to and including it.
     Batch {
-        session: u32,
+        session: SessionId,
         number: u64,
         received: u64,
         frames: Vec<Bytes>,
     },
     /// Commands of a batch are not planned.
     Pruned {
-        session: u32,
+        session: SessionId,
         number: u64,
         pruned: Pruned,
     },
     /// From batch `from` on, the session is planned with these slots, on these workers.
     Slots {
-        session: u32,
+        session: SessionId,
         from: u64,
         slots: Slots,
     },
@@ -69,17 +70,17 @@ pub enum JournalRecord {
     Base(Box<BaseRecord>),
     /// A session cannot be restored any more, for this reason; batches before `from` are forgotten.
     Unkept {
-        session: u32,
+        session: SessionId,
         from: u64,
         reason: String,
     },
     SessionEnd {
-        session: u32,
+        session: SessionId,
     },
 }
 
 record!(enum JournalRecord {
-    1 => Numbers { sessions, workers },
+    1 => Numbers { session, incarnation, workers },
     2 => Worker { id, number, name, token },
     3 => WorkerLost { id },
     4 => Session { session, hello },
@@ -94,7 +95,7 @@ record!(enum JournalRecord {
 /// A snapshot of a session.
 #[derive(Clone)]
 pub struct BaseRecord {
-    pub session: u32,
+    pub session: SessionId,
     pub snapshot: u64,
     /// The number of the client's messages that the server had received.
     pub received: u64,

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use gt_ir::message::ClientToServer;
-use gt_ir::{ClientCommand, Content, RequestId, TensorId, codec};
+use gt_ir::{ClientCommand, Content, RequestId, SessionId, TensorId, codec};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::journal::{JournalRecord, StoredBatch};
@@ -169,7 +169,7 @@ impl BatchLog {
     }
 
     /// Returns the journal records of all batches.
-    pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
+    pub fn records(&self, session: SessionId, received: u64, slots: &Slots) -> Vec<JournalRecord> {
         let (mut all, mut shown) = (Vec::new(), None);
         for (number, entry) in (self.first..).zip(&self.entries) {
             if let Some(SlotCount::Known(count)) = entry.slots

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::ServerToWorker;
-use gt_ir::{SlotId, WorkerId};
+use gt_ir::{SessionId, SlotId, WorkerId};
 
 use pace::Pace;
 
@@ -296,7 +296,7 @@ impl Lineage {
     }
 
     /// Returns the message that workers retain the base of this session, and later snapshots.
-    pub fn retain(&self, session: u32) -> ServerToWorker {
+    pub fn retain(&self, session: SessionId) -> ServerToWorker {
         // A session without a base has none to retain, but may have one again.
         let snapshot = self.base.as_ref().map_or(0, |base| base.number);
         ServerToWorker::Retain { session, snapshot: Some(snapshot), next: self.last + 1 }

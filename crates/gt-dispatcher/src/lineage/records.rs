@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage};
 use crate::journal::{BaseRecord, JournalRecord, StoredCopy, StoredTensors};
 use crate::planner::{Slots, TensorTable};
+use gt_ir::SessionId;
 
 impl Lineage {
     /// Resumes from a snapshot of a journal; later ones have numbers after `last`.
@@ -21,7 +22,7 @@ impl Lineage {
     /// another snapshot, which the journal has as the base.
     fn record(
         &self,
-        session: u32,
+        session: SessionId,
         received: u64,
         snapshot: &SessionSnapshot,
         since: Option<&SessionSnapshot>,
@@ -48,7 +49,7 @@ impl Lineage {
     }
 
     /// Returns the record of the base, unless that of its successor is being written.
-    pub fn base_record(&self, session: u32, received: u64) -> Option<JournalRecord> {
+    pub fn base_record(&self, session: SessionId, received: u64) -> Option<JournalRecord> {
         let is_written = |pending: &SessionSnapshot| pending.stage == SnapshotStage::Writing;
         let base =
             self.base.as_ref().ok().filter(|_| !self.pending.as_ref().is_some_and(is_written));
@@ -57,14 +58,14 @@ impl Lineage {
 
     /// Returns the record of the pending snapshot if it is to be written: from then on, it is the
     /// base in the journal.
-    pub fn pending_record(&self, session: u32, received: u64) -> Option<JournalRecord> {
+    pub fn pending_record(&self, session: SessionId, received: u64) -> Option<JournalRecord> {
         let is_written = |pending: &&SessionSnapshot| pending.stage == SnapshotStage::Writing;
         let pending = self.pending.as_ref().filter(is_written)?;
         Some(self.record(session, received, pending, self.base.as_ref().ok()))
     }
 
     /// Returns the records of the session with which a journal begins.
-    pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
+    pub fn records(&self, session: SessionId, received: u64, slots: &Slots) -> Vec<JournalRecord> {
         let base = match &self.base {
             Ok(base) => self.record(session, received, base, None),
             Err(reason) => {

@@ -34,7 +34,7 @@ impl Observability {
 
     /// Logs and emits that a session is restored, and replays this number of batches.
     pub fn emit_recovery(&mut self, now: Duration, session: &ClientSession, batches: usize) {
-        let details = format_args!("run={} batches={batches}", session.epoch);
+        let details = format_args!("run={} batches={batches}", session.incarnation);
         self.write(now, LineKind::WorkerRecv, &session.label, "Recovery", 0, details);
         let at = self.time(now);
         self.enqueue(of_batch(EventKind::Recover, session, batches as u64, at, at));

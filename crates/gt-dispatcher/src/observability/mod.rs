@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::event::{Event, EventKind, Subject, Track, What};
-use gt_ir::message::{Named, Role};
+use gt_ir::message::Named;
 use gt_ir::status::Report;
 use gt_ir::wire::Record;
-use gt_ir::{ClientCommand, WorkerCommand, WorkerId};
+use gt_ir::{ClientCommand, Incarnation, SessionId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::peer::{PeerId, PeerOutbox};
@@ -46,14 +46,14 @@ impl PeerDirectory<'_> {
     /// Returns the name of a session, worker, slot or signal.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
-            Named::Session(number) => Some(self.sessions.by_number_or_epoch(number)?.label.clone()),
+            Named::Session(number) => Some(self.sessions.by_number(number)?.label.clone()),
             Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
             Named::Slot { session, slot } => {
-                let slots = &self.sessions.by_number_or_epoch(session)?.catalogue.slots;
+                let slots = &self.sessions.by_number(session)?.catalogue.slots;
                 Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
             }
             Named::Signal { session, number } => {
-                let session = self.sessions.by_number_or_epoch(session)?;
+                let session = self.sessions.by_number(session)?;
                 Some(word(session.catalogue.signal(number)?.name()))
             }
         }
@@ -198,8 +198,8 @@ impl Observability {
         messages.into_iter().for_each(|message| outbox.push(peer, message));
     }
 
-    /// Receives the events of a client or worker, and stamps them with its identity.
-    pub fn take_events(
+    /// Receives a client's events, and stamps them with its session.
+    pub fn take_client_events(
         &mut self,
         now: Duration,
         peer: PeerId,
@@ -207,26 +207,43 @@ impl Observability {
         dropped: u64,
         peers: PeerDirectory,
     ) {
+        let Some(session) = peers.sessions.get(peer) else { return };
+        self.count_dropped(dropped);
+        for event in events {
+            let event = Event { track: Track::Client, session: session.number, ..event };
+            self.emit_translated(now, peer, event, peers);
+        }
+    }
+
+    /// Receives a worker's events, and stamps them with the worker and the sessions of its lanes.
+    pub fn take_worker_events(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        events: Vec<(Incarnation, Event)>,
+        dropped: u64,
+        peers: PeerDirectory,
+    ) {
+        let Some(worker) = peers.workers.get(peer) else { return };
+        self.count_dropped(dropped);
+        for (incarnation, event) in events {
+            let session = peers.sessions.session_of(incarnation);
+            let event = Event { track: Track::Worker(worker.id), session, ..event };
+            self.emit_translated(now, peer, event, peers);
+        }
+    }
+
+    /// Counts events that were dropped at their emitter.
+    fn count_dropped(&mut self, dropped: u64) {
         self.dropped = self.dropped.saturating_add(dropped);
         self.watchers.count_dropped(dropped);
-        let (track, session) = match peer.role {
-            Role::Worker => match peers.workers.get(peer) {
-                Some(worker) => (Track::Worker(worker.id), None),
-                None => return,
-            },
-            Role::Client => match peers.sessions.get(peer) {
-                Some(session) => (Track::Client, Some(session.number)),
-                None => return,
-            },
-            // Watchers emit no events.
-            Role::Watcher => return,
-        };
-        for event in events {
-            let session = session.unwrap_or(event.session);
-            let begin = self.clocks.translate(peer, event.begin);
-            let end = self.clocks.translate(peer, event.end);
-            self.emit(now, Event { track, session, begin, end, ..event }, peers);
-        }
+    }
+
+    /// Emits an event in times of a peer's clock.
+    fn emit_translated(&mut self, now: Duration, peer: PeerId, event: Event, peers: PeerDirectory) {
+        let begin = self.clocks.translate(peer, event.begin);
+        let end = self.clocks.translate(peer, event.end);
+        self.emit(now, Event { begin, end, ..event }, peers);
     }
 
     /// Stores a worker's report.
@@ -257,7 +274,13 @@ impl Observability {
 
     /// Logs and emits that a client's batch was received. The log gets a line for each command;
     /// watchers get one event for each run of commands of one kind.
-    pub fn received(&mut self, now: Duration, label: &str, session: u32, batch: &[ClientCommand]) {
+    pub fn received(
+        &mut self,
+        now: Duration,
+        label: &str,
+        session: SessionId,
+        batch: &[ClientCommand],
+    ) {
         if let Some(log) = &mut self.log {
             batch.iter().for_each(|command| log.client_command(now, label, command));
         }
@@ -283,7 +306,7 @@ impl Observability {
         &mut self,
         now: Duration,
         (worker, name): (WorkerId, &str),
-        session: u32,
+        session: SessionId,
         commands: &[WorkerCommand],
     ) {
         if let Some(log) = &mut self.log {

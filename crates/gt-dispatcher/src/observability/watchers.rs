@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use gt_ir::TensorId;
 use gt_ir::event::{Event, EventKind, Subject, Track, What};
 use gt_ir::message::{Named, ServerToWatcher};
+use gt_ir::{SessionId, TensorId};
 
 use crate::peer::PeerId;
 use crate::sessions::ClientSession;
@@ -96,7 +96,7 @@ impl Watchers {
 
 /// Returns the entities whose names are needed to show an event.
 fn names(event: &Event) -> [Option<Named>; 4] {
-    let session = (event.session != 0).then_some(Named::Session(event.session));
+    let session = (event.session != SessionId::NONE).then_some(Named::Session(event.session));
     let worker = match event.track {
         Track::Worker(worker) => Some(Named::Worker(worker)),
         Track::Client | Track::Dispatcher => None,
@@ -117,7 +117,7 @@ pub(super) fn summarize(
     at: Duration,
     kind: EventKind,
     track: Track,
-    session: u32,
+    session: SessionId,
     commands: impl Iterator<Item = (Subject, u64, u64)>,
     mut add: impl FnMut(Event),
 ) {

@@ -1,6 +1,7 @@
 //! Writes a planned iteration as a plan: the slots' commands become templates.
 
-use gt_ir::exchange::{Exchange, SlotId};
+use gt_ir::SlotId;
+use gt_ir::exchange::Exchange;
 use gt_ir::template::{
     Argument, ExchangeStep, IterationPart, Name, RunStep, Step, TemplateBuilder, Values, Varying,
     VaryingSlice, varying_numbers,

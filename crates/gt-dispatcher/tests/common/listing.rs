@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use gt_ir::exchange::{Exchange, Parts, Sender, SlotId};
+use gt_ir::SlotId;
+use gt_ir::exchange::{Exchange, Parts, Sender};
 use gt_ir::template::{Argument, ExchangeStep, Instance, IterationPart, Name, RunStep, Step};
 use gt_ir::{
     Attribute, ClientCommand, Create, Definition, Instruction, Invocation, Meta, Operand,

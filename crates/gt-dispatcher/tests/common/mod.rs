@@ -236,11 +236,13 @@ impl Cluster {
             match message {
                 ToPeer::Worker(ServerToWorker::Work { lane, commands }) => {
                     let weight = commands.iter().map(WorkerCommand::weight).sum();
-                    self.streams.push((lane.session, peer.number, encoded(commands)));
+                    self.streams.push((lane.incarnation.0, peer.number, encoded(commands)));
                     let usage = Usage::default();
                     self.handle(peer, WorkerToServer::LaneDone { lane, weight, usage });
                 }
-                ToPeer::Worker(ServerToWorker::EndSession { session }) => self.ended.push(session),
+                ToPeer::Worker(ServerToWorker::EndSession { incarnation }) => {
+                    self.ended.push(incarnation.0);
+                }
                 message if peer.role == Role::Client => self.to_clients.push((peer, message)),
                 _ => {}
             }

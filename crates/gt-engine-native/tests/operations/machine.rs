@@ -6,13 +6,13 @@ use gt_engine_native::NativeEngine;
 use gt_ir::instruction::Results;
 use gt_ir::message::{Failure, ServerToWorker, WorkerToServer};
 use gt_ir::{
-    Attribute, Attributes, Content, Create, DType, Instruction, LaneId, Meta, Operand, Operation,
-    RequestId, Shape, SlotId, SourceId, TensorData, TensorId, WorkerCommand, ops,
+    Attribute, Attributes, Content, Create, DType, Incarnation, Instruction, LaneId, Meta, Operand,
+    Operation, RequestId, Shape, SlotId, SourceId, TensorData, TensorId, WorkerCommand, ops,
 };
 use gt_worker::{Out, Work, Worker};
 use rustc_hash::FxHashMap;
 
-const LANE: LaneId = LaneId { session: 1, slot: SlotId(0) };
+const LANE: LaneId = LaneId { incarnation: Incarnation(1), slot: SlotId(0) };
 
 /// The memory layout of a tensor.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -8,9 +8,9 @@ use gt_ir::message::{ServerToWorker, WorkerToServer};
 use gt_ir::ops::{binary as b, index, slice};
 use gt_ir::template::{self, TemplateBuilder};
 use gt_ir::{
-    Attribute, Attributes, Bindings, Content, Create, DType, Invocation, LaneId, Meta, Operand,
-    Operation, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, TransferId,
-    WorkerCommand,
+    Attribute, Attributes, Bindings, Content, Create, DType, Incarnation, Invocation, LaneId, Meta,
+    Operand, Operation, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId,
+    TransferId, WorkerCommand,
 };
 use gt_worker::plan::{Input, InputValue, Plan, Source};
 use gt_worker::{Engine, EngineError, Out, Work, Worker};
@@ -71,7 +71,7 @@ fn start_indices_are_checked_in_every_iteration() {
         commands.push(WorkerCommand::Invoke(Arc::new(invocation)));
         commands.push(WorkerCommand::Fetch { request, tensor: base, shared: false, line });
         let mut out = Vec::new();
-        let lane = LaneId { session: 1, slot: SlotId(0) };
+        let lane = LaneId { incarnation: Incarnation(1), slot: SlotId(0) };
         let commands = std::mem::take(&mut commands);
         worker.handle(ServerToWorker::Work { lane, commands }.into(), &mut out);
         while worker.step(&mut out) {}

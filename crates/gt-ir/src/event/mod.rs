@@ -9,7 +9,8 @@ mod activity;
 use std::time::Duration;
 
 use crate::command::{ClientCommand, WorkerCommand};
-use crate::exchange::{Collective, SlotId, TransferId, WorkerId};
+use crate::exchange::Collective;
+use crate::ids::{SessionId, SlotId, TransferId, WorkerId};
 use crate::instruction::TensorId;
 use crate::operation::Operation;
 use crate::record;
@@ -26,8 +27,8 @@ pub struct Event {
     pub kind: EventKind,
     /// Where it happened.
     pub track: Track,
-    /// The session that it belongs to; 0 for none.
-    pub session: u32,
+    /// The session that it belongs to, or [`SessionId::NONE`].
+    pub session: SessionId,
     /// The signal's number, as its client counts them; 0 for none.
     pub signal: u32,
     pub what: What,
@@ -80,7 +81,7 @@ impl Event {
     pub fn of_batch(
         kind: EventKind,
         track: Track,
-        session: u32,
+        session: SessionId,
         count: u64,
         (begin, end): (Duration, Duration),
     ) -> Event {

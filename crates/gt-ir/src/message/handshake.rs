@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::kinds;
-use crate::exchange::WorkerId;
 use crate::fabric::Fabric;
+use crate::ids::WorkerId;
 use crate::instruction::RequestId;
 use crate::record;
 
@@ -213,8 +213,6 @@ impl WatcherHello {
 /// The welcome of a client.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ClientWelcome {
-    /// The session's number.
-    pub session: u32,
     /// The weight of commands that may be in flight.
     pub window: u64,
     /// The server's machine, as in the hello.
@@ -236,7 +234,7 @@ pub struct ClientWelcome {
 }
 
 record!(struct ClientWelcome {
-    session, window, machine, data_roots, token, received, grace, is_kept, is_renewed,
+    window, machine, data_roots, token, received, grace, is_kept, is_renewed,
 });
 
 /// The welcome of a worker.

@@ -1,7 +1,8 @@
 //! Messages between two workers.
 
 use super::kinds;
-use crate::exchange::{Piece, WorkerId};
+use crate::exchange::Piece;
+use crate::ids::WorkerId;
 use crate::record;
 use crate::snapshot::Backup;
 

@@ -2,7 +2,7 @@
 
 use super::kinds;
 use crate::event::Event;
-use crate::exchange::{SlotId, WorkerId};
+use crate::ids::{SessionId, SlotId, WorkerId};
 use crate::instruction::RequestId;
 use crate::record;
 use crate::status::Status;
@@ -41,15 +41,15 @@ kinds!(WatcherToServer, ServerToWatcher);
 /// An entity with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Named {
-    Session(u32),
+    Session(SessionId),
     Worker(WorkerId),
     Signal {
-        session: u32,
+        session: SessionId,
         number: u32,
     },
     /// The worker that a session's slot is on.
     Slot {
-        session: u32,
+        session: SessionId,
         slot: SlotId,
     },
 }

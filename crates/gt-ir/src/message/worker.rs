@@ -7,7 +7,8 @@ use crate::command::WorkerCommand;
 use crate::data::Content;
 use crate::entitlement::{Entitlement, MemoryWait, PolicyKind, Usage};
 use crate::event::Event;
-use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
+use crate::exchange::Piece;
+use crate::ids::{Incarnation, LaneId, SessionId, SlotId, TransferId, WorkerId};
 use crate::instruction::RequestId;
 use crate::record;
 use crate::snapshot::{Backup, Unkept};
@@ -23,9 +24,9 @@ pub enum ServerToWorker {
     /// Withdraws a request from a lane.
     Cancel { lane: LaneId, request: RequestId },
     /// The worker drops a session's lanes, including queued commands.
-    EndSession { session: u32 },
+    EndSession { incarnation: Incarnation },
     /// A session's entitlement.
-    Admit { session: u32, entitlement: Entitlement },
+    Admit { incarnation: Incarnation, entitlement: Entitlement },
     /// The scheduling policy.
     SetPolicy(PolicyKind),
     /// All commands of the session have reached the lane that waits for memory: the waiting command
@@ -48,13 +49,13 @@ pub enum ServerToWorker {
     Backup(Box<Backup>),
     /// The worker drops a session's snapshots before the number `next`, except `snapshot`; all of
     /// the session's snapshots if it is `None`.
-    Retain { session: u32, snapshot: Option<u64>, next: u64 },
-    /// The worker drops the snapshots of all other sessions, and the lanes with numbers before
-    /// `oldest`, which belong to a previous server.
-    RetainSessions { sessions: Vec<u32>, oldest: u32 },
+    Retain { session: SessionId, snapshot: Option<u64>, next: u64 },
+    /// The worker drops the snapshots of all other sessions, and takes none of sessions before
+    /// `since`; it drops the lanes before `oldest`. Both belong to a previous server.
+    RetainSessions { sessions: Vec<SessionId>, since: SessionId, oldest: Incarnation },
     /// The worker sends a slot's snapshot that it stores to the worker that restores it, or to the
     /// server if `to` is `None`.
-    HandOver { session: u32, slot: SlotId, snapshot: u64, to: Option<WorkerId> },
+    HandOver { session: SessionId, slot: SlotId, snapshot: u64, to: Option<WorkerId> },
     /// Introduces another worker: its address for pieces, and its machine.
     Neighbour { worker: WorkerId, name: String, endpoint: String, machine: String },
     /// Another worker is lost, and will send nothing more.
@@ -68,8 +69,8 @@ pub enum ServerToWorker {
 record!(enum ServerToWorker {
     1 => Work { lane, commands },
     2 => Cancel { lane, request },
-    3 => EndSession { session },
-    4 => Admit { session, entitlement },
+    3 => EndSession { incarnation },
+    4 => Admit { incarnation, entitlement },
     5 => SetPolicy(policy_kind),
     6 => MemoryTimeout { lane, number, has_waited },
     7 => CollectiveWaits { lane },
@@ -77,7 +78,7 @@ record!(enum ServerToWorker {
     9 => Piece(piece),
     10 => Backup(backup),
     11 => Retain { session, snapshot, next },
-    12 => RetainSessions { sessions, oldest },
+    12 => RetainSessions { sessions, since, oldest },
     13 => HandOver { session, slot, snapshot, to },
     14 => Neighbour { worker, name, endpoint, machine },
     15 => WorkerLost { worker, name },
@@ -116,7 +117,7 @@ pub enum WorkerToServer {
     /// Values of a snapshot, for the server to store.
     Backup(Box<Backup>),
     /// A slot's snapshot is stored (`Ok` with its size in bytes), or could not be.
-    BackupStored { session: u32, slot: SlotId, snapshot: u64, result: Result<u64, Unkept> },
+    BackupStored { session: SessionId, slot: SlotId, snapshot: u64, result: Result<u64, Unkept> },
     /// The worker has mapped a shared block; its owner may release it.
     Release { token: u128 },
     /// The immediate answer to [`ServerToWorker::Observe`]; `here` is the time of the worker's
@@ -124,8 +125,9 @@ pub enum WorkerToServer {
     Observed { sent: Duration, here: Duration },
     /// The worker's report while it is observed, in times of its own clock.
     Report(Box<Report>),
-    /// Events, in times of the worker's clock; `dropped` more were lost.
-    Events { events: Vec<Event>, dropped: u64 },
+    /// Events, in times of the worker's clock; `dropped` more were lost. The server fills in their
+    /// sessions from the lanes' incarnations.
+    Events { events: Vec<(Incarnation, Event)>, dropped: u64 },
 }
 
 record!(enum WorkerToServer {

@@ -6,7 +6,8 @@ use super::{
     Argument, Definition, ExchangeStep, Name, RunStep, Start, Step, Template, Varying,
     varying_numbers,
 };
-use crate::exchange::{Exchange, TransferId};
+use crate::exchange::Exchange;
+use crate::ids::TransferId;
 use crate::instruction::{Instruction, Operand, TensorId};
 use crate::operation::Meta;
 use crate::scalar::Scalar;

@@ -1,7 +1,7 @@
 //! Definitions and invocations: how templates and their iterations are sent.
 
 use super::{Bindings, Start, Template, TemplateError};
-use crate::exchange::TransferId;
+use crate::ids::TransferId;
 use crate::instruction::TensorId;
 use crate::record;
 use crate::scalar::Scalar;

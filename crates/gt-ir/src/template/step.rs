@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use super::bindings::Values;
 use super::{MAX_STEPS, TemplateError, VaryingSlice};
 use crate::command::WorkerCommand;
-use crate::exchange::{Exchange, SlotId, TransferId};
+use crate::exchange::Exchange;
+use crate::ids::{SlotId, TransferId};
 use crate::instruction::{
     Attribute, Attributes, Instruction, Operand, Results, SourceId, TensorId,
 };

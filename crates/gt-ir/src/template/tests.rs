@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::command::ClientCommand;
 use crate::dtype::DType;
-use crate::exchange::TransferId;
+use crate::ids::TransferId;
 use crate::instruction::{Instruction, Operand, SourceId, TensorId};
 use crate::operation::Meta;
 use crate::ops::binary;

@@ -1,7 +1,8 @@
 //! Slices whose position, and so the slots that hold their data, changes between iterations.
 
 use super::{Values, Varying};
-use crate::exchange::{Parts, SlotId};
+use crate::exchange::Parts;
+use crate::ids::SlotId;
 use crate::layout::Layout;
 use crate::record;
 use crate::redistribute::Redistribution;

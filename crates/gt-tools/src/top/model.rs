@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gt_ir::WorkerId;
 use gt_ir::event::Activity;
 use gt_ir::status::{SessionStatus, Status, WorkerStatus};
+use gt_ir::{SessionId, WorkerId};
 
 const KINDS: usize = Activity::ALL.len();
 
@@ -14,7 +14,7 @@ pub struct Model {
     alpha: f64,
     pub status: Option<Status>,
     workers: BTreeMap<WorkerId, Shares>,
-    sessions: BTreeMap<u32, Rates>,
+    sessions: BTreeMap<SessionId, Rates>,
 }
 
 /// A worker's time by activity: fractions of 1; the rest is idle.
@@ -119,7 +119,7 @@ impl Model {
 fn times<'a>(
     sessions: &[SessionStatus],
     earlier: impl Fn(&SessionStatus) -> Option<&'a SessionStatus>,
-    before: &BTreeMap<u32, Rates>,
+    before: &BTreeMap<SessionId, Rates>,
     missing: f64,
 ) -> Vec<f64> {
     let weight = |session: &SessionStatus| {
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_session_alone_has_all_that_its_worker_does() {
         let session = |busy| SessionStatus {
-            number: 1,
+            number: SessionId(1),
             name: "anna".into(),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: Entitlement::default(),

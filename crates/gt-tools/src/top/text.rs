@@ -154,7 +154,7 @@ pub fn json(model: &Model, title: &str) -> String {
     let sessions = status.sessions.iter().map(|session| {
         let rates = model.rates(session);
         json!({
-            "number": session.number,
+            "number": session.number.0,
             "name": session.name,
             "slots": session.slots.iter().map(|(_, worker)| worker).collect::<Vec<_>>(),
             "instructions": session.instructions,

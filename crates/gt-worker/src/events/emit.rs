@@ -1,7 +1,8 @@
 //! Emits the device's events: commands, parts of iterations, pieces.
 
+use gt_ir::SlotId;
 use gt_ir::event::{EventKind, Mix, Subject, What};
-use gt_ir::exchange::{Exchange, Piece, SlotId};
+use gt_ir::exchange::{Exchange, Piece};
 use gt_ir::sharding::Block;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{LaneId, Meta, TensorId, WorkerCommand};
@@ -81,8 +82,8 @@ impl<E: Engine> Device<E> {
 
     /// Emits that a piece was received from another slot.
     pub fn emit_piece(&mut self, piece: &Piece) {
-        let LaneId { session, .. } = piece.to;
-        self.events.turn_to(session);
+        let LaneId { incarnation, .. } = piece.to;
+        self.events.turn_to(incarnation);
         let what = What::Receive { transfer: piece.transfer, from: piece.from };
         self.begin_event(EventKind::Move, Subject { what, signal: 0, tensor: TensorId(0) });
         if let Ok(content) = &piece.result {

@@ -8,11 +8,11 @@ mod emit;
 use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
-use gt_ir::exchange::WorkerId;
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Report;
 use gt_ir::{Content, Meta};
+use gt_ir::{Incarnation, SessionId, WorkerId};
 
 /// An event that has read and written this many bytes is not extended.
 const LARGE: u64 = 32 << 10;
@@ -30,8 +30,8 @@ pub(crate) struct Emitter {
     ahead: i64,
     open: Option<OpenEvent>,
     /// The session that events belong to.
-    session: u32,
-    events: Vec<Event>,
+    incarnation: Incarnation,
+    events: Vec<(Incarnation, Event)>,
     dropped: u64,
     busy: [Duration; Activity::ALL.len()],
     /// When it was turned on, by the clock of the events.
@@ -43,6 +43,7 @@ pub(crate) struct Emitter {
 
 /// An event that has not ended.
 struct OpenEvent {
+    incarnation: Incarnation,
     event: Event,
     /// The bytes that it has read and written.
     work: u64,
@@ -56,7 +57,7 @@ impl Emitter {
             is_on: false,
             ahead: 0,
             open: None,
-            session: 0,
+            incarnation: Incarnation::NONE,
             events: Vec::new(),
             dropped: 0,
             busy: Default::default(),
@@ -87,8 +88,9 @@ impl Emitter {
     /// Extends the open event by a command with this subject, if that is possible.
     pub fn goes_on(&mut self, subject: Subject) -> bool {
         let Some(open) = &mut self.open else { return false };
-        let Event { what, session, signal, .. } = open.event;
-        let same = (what, session, signal) == (subject.what, self.session, subject.signal);
+        let Event { what, signal, .. } = open.event;
+        let same = (what, signal) == (subject.what, subject.signal)
+            && open.incarnation == self.incarnation;
         let is_one_of_many = matches!(what, What::Operation(_) | What::Create);
         if !(same && is_one_of_many && open.work < LARGE) {
             return false;
@@ -102,8 +104,8 @@ impl Emitter {
         self.end(now, stats);
         let begin = self.there(now);
         let Subject { what, signal, tensor } = subject;
-        let session = self.session;
-        // A placeholder: the dispatcher fills in the worker.
+        let incarnation = self.incarnation;
+        // Placeholders: the dispatcher fills in the worker and the session.
         let track = Track::Worker(WorkerId(0));
         let (count, failed, bytes) = (1, 0, 0);
         let event = Event {
@@ -111,7 +113,7 @@ impl Emitter {
             end: begin,
             kind,
             track,
-            session,
+            session: SessionId::NONE,
             signal,
             what,
             count,
@@ -119,7 +121,8 @@ impl Emitter {
             tensor,
             bytes,
         };
-        self.open = Some(OpenEvent { event, work: 0, failed_before: stats.operations_failed });
+        self.open =
+            Some(OpenEvent { incarnation, event, work: 0, failed_before: stats.operations_failed });
     }
 
     /// Sets the number of instructions, and their mix of activities, of the open event, an
@@ -170,7 +173,9 @@ impl Emitter {
 
     /// Ends the open event.
     pub fn end(&mut self, now: Duration, stats: &WorkerStats) {
-        let Some(OpenEvent { mut event, failed_before, .. }) = self.open.take() else { return };
+        let Some(OpenEvent { incarnation, mut event, failed_before, .. }) = self.open.take() else {
+            return;
+        };
         // Without a program, the instructions have emitted events of their own.
         if let What::HotPath { mix, .. } | What::Batch { mix } = event.what
             && mix == Mix::default()
@@ -180,21 +185,22 @@ impl Emitter {
         event.end = self.there(now);
         let failed = u32::try_from(stats.operations_failed - failed_before).unwrap_or(u32::MAX);
         event.failed = event.failed.saturating_add(failed);
-        self.add(event);
+        self.add(incarnation, event);
     }
 
     /// Emits the preparation of a plan of `steps` steps; the open event starts when it ends.
     pub fn compiled(&mut self, begin: Duration, end: Duration, steps: usize) {
         let (begin, end) = (self.there(begin), self.there(end));
-        let Some(OpenEvent { event, .. }) = &mut self.open else { return };
+        let Some(OpenEvent { incarnation, event, .. }) = &mut self.open else { return };
         event.begin = end;
         let count = steps.try_into().unwrap_or(u32::MAX);
         let compiled = Event { begin, end, kind: EventKind::Compile, count, ..*event };
-        self.add(compiled);
+        let incarnation = *incarnation;
+        self.add(incarnation, compiled);
     }
 
     /// Accounts for a finished event and queues it.
-    fn add(&mut self, event: Event) {
+    fn add(&mut self, incarnation: Incarnation, event: Event) {
         self.is_new = true;
         let time = event.end.saturating_sub(event.begin);
         match event.what {
@@ -210,15 +216,15 @@ impl Emitter {
             return;
         }
         if self.events.len() < MOST {
-            self.events.push(event);
+            self.events.push((incarnation, event));
         } else {
             self.dropped += 1;
         }
     }
 
     /// Attributes the events that follow to a session.
-    pub fn turn_to(&mut self, session: u32) {
-        self.session = session;
+    pub fn turn_to(&mut self, incarnation: Incarnation) {
+        self.incarnation = incarnation;
     }
 
     /// The messages with new events and a report, if they are due or `at_once`; `now` is the

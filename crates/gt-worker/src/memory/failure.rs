@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gt_ir::entitlement::{Holding, Other};
 use gt_ir::message::Failure;
-use gt_ir::{LaneId, SourceId};
+use gt_ir::{Incarnation, LaneId, SourceId};
 
 use crate::engine::Engine;
 use crate::lane::Lane;
@@ -60,19 +60,20 @@ impl<E: Engine> Worker<E> {
     /// Returns why a lane cannot exceed a limit.
     pub(super) fn no_room(&self, id: LaneId, passed: &Passed) -> NoRoom {
         let holder = passed.holder.as_str();
-        let counts = |session: u32| holder.is_empty() || self.limits.is_of(session, holder);
-        let mut sessions: BTreeMap<u32, u64> = BTreeMap::new();
-        for lane in self.lanes.values().filter(|lane| counts(lane.id.session)) {
+        let counts =
+            |incarnation: Incarnation| holder.is_empty() || self.limits.is_of(incarnation, holder);
+        let mut sessions: BTreeMap<Incarnation, u64> = BTreeMap::new();
+        for lane in self.lanes.values().filter(|lane| counts(lane.id.incarnation)) {
             let bytes = if holder.is_empty() { lane.store.bytes() } else { lane.counted() };
-            *sessions.entry(lane.id.session).or_default() += bytes;
+            *sessions.entry(lane.id.incarnation).or_default() += bytes;
         }
-        sessions.remove(&id.session);
+        sessions.remove(&id.incarnation);
         let sessions = sessions.into_iter().filter(|(_, held)| *held > 0);
-        let other = |(session, bytes)| Other { session, label: String::new(), bytes };
+        let other = |(incarnation, bytes)| Other { incarnation, label: String::new(), bytes };
         let mut others: Vec<Other> = sessions.map(other).collect();
-        others.sort_by_key(|other| (Reverse(other.bytes), other.session));
+        others.sort_by_key(|other| (Reverse(other.bytes), other.incarnation));
         others.truncate(NAMED);
-        let own = self.lanes.values().filter(|lane| lane.id.session == id.session);
+        let own = self.lanes.values().filter(|lane| lane.id.incarnation == id.incarnation);
         NoRoom { passed: passed.clone(), largest: largest(own), others }
     }
 }
@@ -80,11 +81,11 @@ impl<E: Engine> Worker<E> {
 /// Returns the largest tensors of a session's lanes.
 pub(crate) fn largest<'a, T: 'a>(lanes: impl Iterator<Item = &'a Lane<T>>) -> Vec<Holding> {
     let holding = |lane: &Lane<T>| {
-        let session = lane.id.session;
+        let incarnation = lane.id.incarnation;
         let list = lane.store.list().into_iter();
         list.map(move |listed| {
             let holding =
-                Holding { session, line: listed.line, meta: listed.meta, bytes: listed.bytes };
+                Holding { incarnation, line: listed.line, meta: listed.meta, bytes: listed.bytes };
             (listed.id, holding)
         })
     };

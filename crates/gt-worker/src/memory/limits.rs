@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gt_ir::entitlement::{Entitlement, MemoryQuota};
-use gt_ir::{LaneId, TensorId};
+use gt_ir::{Incarnation, LaneId, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
@@ -136,34 +136,34 @@ pub(crate) struct LaneLimits {
     /// The bytes of the worker's memory.
     pub capacity: Option<u64>,
     /// The quotas of the sessions that have any.
-    quotas: FxHashMap<u32, Vec<MemoryQuota>>,
+    quotas: FxHashMap<Incarnation, Vec<MemoryQuota>>,
 }
 
 impl LaneLimits {
     /// Sets the quotas of a session.
-    pub fn admit(&mut self, session: u32, entitlement: &Entitlement) {
+    pub fn admit(&mut self, incarnation: Incarnation, entitlement: &Entitlement) {
         match entitlement.memory.is_empty() {
-            true => self.quotas.remove(&session),
-            false => self.quotas.insert(session, entitlement.memory.clone()),
+            true => self.quotas.remove(&incarnation),
+            false => self.quotas.insert(incarnation, entitlement.memory.clone()),
         };
     }
 
-    pub fn retire(&mut self, session: u32) {
-        self.quotas.remove(&session);
+    pub fn retire(&mut self, incarnation: Incarnation) {
+        self.quotas.remove(&incarnation);
     }
 
-    fn quotas(&self, session: u32) -> &[MemoryQuota] {
-        self.quotas.get(&session).map_or(&[], Vec::as_slice)
+    fn quotas(&self, incarnation: Incarnation) -> &[MemoryQuota] {
+        self.quotas.get(&incarnation).map_or(&[], Vec::as_slice)
     }
 
     /// Returns whether a session's bytes count for a holder's quota.
-    pub fn is_of(&self, session: u32, holder: &str) -> bool {
-        self.quotas(session).iter().any(|quota| quota.holder == holder)
+    pub fn is_of(&self, incarnation: Incarnation, holder: &str) -> bool {
+        self.quotas(incarnation).iter().any(|quota| quota.holder == holder)
     }
 
     /// Returns the bytes that a holder has, in memory and spilled.
     fn held_by<T>(&self, lanes: &BTreeMap<LaneId, Lane<T>>, holder: &str) -> u64 {
-        let own = lanes.values().filter(|lane| self.is_of(lane.id.session, holder));
+        let own = lanes.values().filter(|lane| self.is_of(lane.id.incarnation, holder));
         own.map(Lane::counted).sum()
     }
 
@@ -179,7 +179,7 @@ impl LaneLimits {
         let own = lane.store.bytes();
         let others = held.bytes - own + held.snapshots + lane.memory.granted_to_others(held);
         let capacity = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(others));
-        let quotas = self.quotas(id.session).iter().map(|quota| {
+        let quotas = self.quotas(id.incarnation).iter().map(|quota| {
             let others = self.held_by(lanes, &quota.holder) - own - lane.records();
             quota.bytes.saturating_sub(others)
         });
@@ -198,10 +198,10 @@ impl LaneLimits {
         let lane = lanes.get(&id);
         let more = lane.map_or(0, |lane| lane.records_of(tensors));
         let wanted = new + more;
-        for MemoryQuota { holder, bytes } in self.quotas(id.session) {
+        for MemoryQuota { holder, bytes } in self.quotas(id.incarnation) {
             let held = self.held_by(lanes, holder);
             if wanted > 0 && held.saturating_add(wanted) > *bytes {
-                let own = lanes.values().filter(|lane| self.is_of(lane.id.session, holder));
+                let own = lanes.values().filter(|lane| self.is_of(lane.id.incarnation, holder));
                 let records = own.map(Lane::records).sum();
                 let holder = holder.clone();
                 return Some(Passed { holder, allowed: *bytes, held, records, more });

@@ -2,7 +2,7 @@
 
 use gt_ir::entitlement::MemoryWait;
 use gt_ir::message::WorkerToServer;
-use gt_ir::{LaneId, TensorId};
+use gt_ir::{Incarnation, LaneId, TensorId};
 
 use crate::engine::Engine;
 use crate::memory::limits::{Grant, Need, Passed};
@@ -55,8 +55,8 @@ impl Shortages {
         self.lanes.iter().any(|shortage| shortage.lane == lane)
     }
 
-    pub fn retire(&mut self, session: u32) {
-        self.lanes.retain(|shortage| shortage.lane.session != session);
+    pub fn retire(&mut self, incarnation: Incarnation) {
+        self.lanes.retain(|shortage| shortage.lane.incarnation != incarnation);
     }
 }
 
@@ -251,7 +251,8 @@ impl<E: Engine> Worker<E> {
         if holder.is_empty() && (!held.writing.is_empty() || held.spilling_snapshots > 0) {
             return true;
         }
-        let is_of = |other: &LaneId| holder.is_empty() || self.limits.is_of(other.session, holder);
+        let is_of =
+            |other: &LaneId| holder.is_empty() || self.limits.is_of(other.incarnation, holder);
         self.lanes.iter().any(|(other, lane)| {
             let works = lane.running.is_some() || !lane.queue.is_empty();
             *other != id && !lane.memory.waits && works && is_of(other)

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use gt_ir::message::Failure;
 use gt_ir::stored::OnDisk;
-use gt_ir::{Content, LaneId, TensorData, TensorId};
+use gt_ir::{Content, Incarnation, LaneId, TensorData, TensorId};
 
 use crate::device::Device;
 use crate::engine::Engine;
@@ -53,9 +53,9 @@ impl<E: Engine> Worker<E> {
     /// Returns the tensors that may be spilled, in order.
     fn victims(&self, id: LaneId, pinned: &[TensorId]) -> Vec<(LaneId, Listed)> {
         let smallest = self.device.options.spill_from;
-        let mut sessions: Vec<(u64, u32)> = Vec::new();
+        let mut sessions: Vec<(u64, Incarnation)> = Vec::new();
         for lane in self.lanes.values() {
-            let session = lane.id.session;
+            let session = lane.id.incarnation;
             match sessions.iter_mut().find(|(_, other)| *other == session) {
                 Some((bytes, _)) => *bytes += lane.store.bytes(),
                 None => sessions.push((lane.store.bytes(), session)),
@@ -65,14 +65,14 @@ impl<E: Engine> Worker<E> {
             // By how much it exceeds its share.
             *bytes = (*bytes as f64 / self.ready.share(*session).max(1e-9)) as u64;
         }
-        let order = |&(over, session): &(u64, u32)| {
+        let order = |&(over, session): &(u64, Incarnation)| {
             (Reverse(self.ready.is_away(session)), Reverse(over), session)
         };
         sessions.sort_unstable_by_key(order);
         let mut victims = Vec::new();
         for (_, session) in sessions {
             let mut of_session: Vec<(LaneId, Listed)> = Vec::new();
-            for lane in self.lanes.values().filter(|lane| lane.id.session == session) {
+            for lane in self.lanes.values().filter(|lane| lane.id.incarnation == session) {
                 let is_free = |listed: &Listed| {
                     let is_pinned = lane.id == id && pinned.contains(&listed.id);
                     let grant = lane.memory.grant.as_ref();

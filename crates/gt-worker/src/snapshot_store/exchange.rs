@@ -1,8 +1,8 @@
 //! Messages about snapshots: receiving copies, handing them over, and dropping them.
 
-use gt_ir::WorkerId;
 use gt_ir::message::WorkerToServer;
 use gt_ir::snapshot::{Backup, Owner, Unkept};
+use gt_ir::{SessionId, WorkerId};
 
 use crate::engine::Engine;
 use crate::work::Out;
@@ -29,7 +29,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Drops a session's snapshots except one, and those from the number `next` on.
-    pub(crate) fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
+    pub(crate) fn retain(&mut self, session: SessionId, snapshot: Option<u64>, next: u64) {
         self.snapshots.retain(session, snapshot, next);
         self.device.note_snapshots(self.snapshots.amounts());
         self.wake_unrestored();

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 use gt_ir::message::Failure;
 use gt_ir::names::Names;
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
-use gt_ir::{Content, TensorData, TensorId, WorkerId};
+use gt_ir::{Content, SessionId, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use part::{ValuesPart, divide};
@@ -42,19 +42,19 @@ pub(crate) struct SnapshotStore {
     owners: BTreeMap<Owner, SlotSnapshots>,
     amounts: Amounts,
     /// Sessions of a lost server that are not restored yet: this worker may have their only copies.
-    unclaimed: FxHashSet<u32>,
+    unclaimed: FxHashSet<SessionId>,
     /// Whether values in memory may be large enough to be moved to disk.
     may_move: bool,
     /// The last snapshots that were evicted in favour of tensors.
     dropped: VecDeque<(Owner, u64)>,
     /// The snapshots of each session that may still arrive: the retained one, and those from a
     /// number on. Others are late.
-    wanted: FxHashMap<u32, (u64, u64)>,
+    wanted: FxHashMap<SessionId, (u64, u64)>,
     /// Sessions that have ended, as late values of them may arrive.
-    ended: VecDeque<u32>,
+    ended: VecDeque<SessionId>,
     /// Of the sessions before a number, those that still exist: others belonged to a previous
     /// dispatcher.
-    known: (u32, Vec<u32>),
+    known: (SessionId, Vec<SessionId>),
     /// The changes to be written; `None` if they are not recorded.
     records: Option<Vec<SnapshotRecord>>,
 }
@@ -178,13 +178,18 @@ impl SnapshotStore {
 
     /// Drops snapshots until `bytes` bytes of memory or disk are free, except those of the `pinned`
     /// sessions. Returns the dropped snapshots.
-    pub fn give_way(&mut self, medium: Medium, bytes: u64, pinned: &[u32]) -> Vec<(Owner, u64)> {
+    pub fn give_way(
+        &mut self,
+        medium: Medium,
+        bytes: u64,
+        pinned: &[SessionId],
+    ) -> Vec<(Owner, u64)> {
         let size = |kept: &SlotSnapshots| {
             let there = kept.values.values().filter(|value| medium.has(value.place));
             there.map(|value| value.saved.bytes()).sum::<u64>()
         };
         let is_pinned =
-            |session: u32| pinned.contains(&session) || self.unclaimed.contains(&session);
+            |session: SessionId| pinned.contains(&session) || self.unclaimed.contains(&session);
         let free = self.owners.iter().filter(|(owner, _)| !is_pinned(owner.session));
         let mut largest: Vec<(u64, Owner)> =
             free.map(|(owner, kept)| (size(kept), *owner)).collect();
@@ -262,9 +267,9 @@ impl SnapshotStore {
     /// Values of it are missing, or exceed `room`.
     pub fn receive(&mut self, backup: Backup, room: u64) -> Option<Result<u64, Unkept>> {
         let Backup { owner, snapshot, values, inventory, .. } = backup;
-        let (oldest, known) = &self.known;
+        let (since, known) = &self.known;
         if self.ended.contains(&owner.session)
-            || owner.session < *oldest && !known.contains(&owner.session)
+            || owner.session < *since && !known.contains(&owner.session)
             || self.is_unwanted(owner.session, snapshot)
         {
             return None;
@@ -303,14 +308,14 @@ impl SnapshotStore {
     }
 
     /// Returns whether a snapshot is late, and so not stored.
-    fn is_unwanted(&self, session: u32, snapshot: u64) -> bool {
+    fn is_unwanted(&self, session: SessionId, snapshot: u64) -> bool {
         self.wanted.get(&session).is_some_and(|(kept, next)| snapshot != *kept && snapshot < *next)
     }
 
-    /// Drops the snapshots of all other sessions before a number.
-    pub fn retain_sessions(&mut self, sessions: &[u32], oldest: u32) {
-        self.known = (oldest, sessions.to_vec());
-        let mut others: Vec<u32> = self.owners.keys().map(|owner| owner.session).collect();
+    /// Drops the snapshots of all other sessions, and takes none of other sessions before `since`.
+    pub fn retain_sessions(&mut self, sessions: &[SessionId], since: SessionId) {
+        self.known = (since, sessions.to_vec());
+        let mut others: Vec<SessionId> = self.owners.keys().map(|owner| owner.session).collect();
         others.dedup();
         others.retain(|session| !sessions.contains(session));
         others.into_iter().for_each(|session| self.retain(session, None, 0));
@@ -318,7 +323,7 @@ impl SnapshotStore {
 
     /// Drops a session's snapshots except one, and those from the number `next` on; all if there is
     /// none to retain.
-    pub fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
+    pub fn retain(&mut self, session: SessionId, snapshot: Option<u64>, next: u64) {
         self.unclaimed.remove(&session);
         self.record(|| SnapshotRecord::Retain { session, snapshot, next });
         match snapshot {

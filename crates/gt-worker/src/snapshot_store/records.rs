@@ -1,5 +1,6 @@
 //! The journal records of a worker's snapshots, from which it has them after a restart.
 
+use gt_ir::SessionId;
 use gt_ir::record;
 use gt_ir::snapshot::{Inventory, Owner, SavedValue};
 
@@ -16,7 +17,7 @@ pub enum SnapshotRecord {
     Complete { owner: Owner, snapshot: u64, inventory: Inventory },
     /// Of a session, one snapshot is retained, and those from the number `next` on; none without
     /// one.
-    Retain { session: u32, snapshot: Option<u64>, next: u64 },
+    Retain { session: SessionId, snapshot: Option<u64>, next: u64 },
     /// All snapshots of a slot were dropped.
     Dropped { owner: Owner },
 }

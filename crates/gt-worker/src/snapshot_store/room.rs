@@ -3,7 +3,7 @@
 
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::snapshot::{Owner, Unkept};
-use gt_ir::{Content, TensorId};
+use gt_ir::{Content, SessionId, TensorId};
 
 use super::{Amounts, Medium};
 use crate::device::Device;
@@ -94,7 +94,7 @@ impl<E: Engine> Worker<E> {
             return false;
         }
         let restored = self.lanes.values_mut().filter(|lane| !lane.is_restored);
-        let pinned: Vec<u32> = restored.filter_map(Lane::restores).collect();
+        let pinned: Vec<SessionId> = restored.filter_map(Lane::restores).collect();
         let name = &self.device.stats.name;
         let medium_name = medium.name();
         let reason =

@@ -1,9 +1,9 @@
-use gt_ir::{DType, Shape, SlotId, SourceId};
+use gt_ir::{DType, SessionId, Shape, SlotId, SourceId};
 
 use super::part::VALUES;
 use super::*;
 
-const OWNER: Owner = Owner { session: 3, slot: SlotId(1) };
+const OWNER: Owner = Owner { session: SessionId(3), slot: SlotId(1) };
 
 fn value(name: u64) -> SavedValue {
     let shape = Shape::new(&[10]).unwrap();
@@ -128,8 +128,8 @@ fn many_values_take_several_messages() {
 #[test]
 fn the_largest_gives_way_but_for_what_is_pinned() {
     let mut snapshots = SnapshotStore::default();
-    let other = Owner { session: 4, slot: SlotId(0) };
-    let third = Owner { session: 5, slot: SlotId(0) };
+    let other = Owner { session: SessionId(4), slot: SlotId(0) };
+    let third = Owner { session: SessionId(5), slot: SlotId(0) };
     keep(&mut snapshots, OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
     keep(&mut snapshots, other, 7, names(&[1]), vec![kept(1)]);
     // Values on disk take no memory, and values in memory take no disk space.
@@ -141,15 +141,21 @@ fn the_largest_gives_way_but_for_what_is_pinned() {
         vec![StoredValue { place: ValuePlace::Disk, ..kept(1) }],
     );
     assert_eq!(
-        (snapshots.amounts().memory, snapshots.give_way(Medium::Memory, 1, &[3, 4])),
+        (
+            snapshots.amounts().memory,
+            snapshots.give_way(Medium::Memory, 1, &[SessionId(3), SessionId(4)])
+        ),
         (120, vec![])
     );
     assert_eq!(
-        (snapshots.amounts().on(Medium::Disk), snapshots.give_way(Medium::Disk, 1, &[5])),
+        (
+            snapshots.amounts().on(Medium::Disk),
+            snapshots.give_way(Medium::Disk, 1, &[SessionId(5)])
+        ),
         (40, vec![])
     );
     assert_eq!(
-        (snapshots.give_way(Medium::Memory, 1, &[3]), snapshots.amounts().memory),
+        (snapshots.give_way(Medium::Memory, 1, &[SessionId(3)]), snapshots.amounts().memory),
         (vec![(other, 7)], 80)
     );
     assert!(snapshots.has_dropped(other, 7) && !snapshots.has_dropped(OWNER, 1));
@@ -210,7 +216,7 @@ fn records_lead_to_the_same_snapshots_wherever_they_end() {
     let (mut snapshots, mut records, mut next) = (SnapshotStore::default(), Vec::new(), 1);
     let mut stages: Vec<(usize, Vec<(Owner, u64, Vec<SavedValue>)>)> = Vec::new();
     for round in 0..400 {
-        let owner = Owner { session: chance(3) as u32, slot: SlotId(chance(2) as u32) };
+        let owner = Owner { session: SessionId(chance(3) as u32), slot: SlotId(chance(2) as u32) };
         match chance(8) {
             0 => snapshots.retain(owner.session, None, 0),
             1 => drop(snapshots.give_way(Medium::Memory, 1, &[])),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use gt_ir::TensorId;
 use gt_ir::message::WorkerToServer;
 use gt_ir::names::Names;
 use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, Unkept};
+use gt_ir::{SessionId, TensorId};
 
 use super::part::{MESSAGE, VALUES};
 use super::saved;
@@ -148,7 +148,12 @@ impl<E: Engine> Turn<'_, E> {
 
     /// Returns whether the values of the snapshot that the lane restores have not arrived yet. If
     /// they are missing although they should be here, the lane is broken.
-    pub(crate) fn lacks_snapshot(&mut self, session: u32, snapshot: u64, is_here: bool) -> bool {
+    pub(crate) fn lacks_snapshot(
+        &mut self,
+        session: SessionId,
+        snapshot: u64,
+        is_here: bool,
+    ) -> bool {
         let lane = self.lane.id;
         let owner = Owner { session, slot: lane.slot };
         if self.snapshots.values(owner, snapshot).is_some() {
@@ -168,7 +173,7 @@ impl<E: Engine> Turn<'_, E> {
     }
 
     /// Restores the values of a snapshot.
-    pub(crate) fn restore(&mut self, session: u32, snapshot: u64) {
+    pub(crate) fn restore(&mut self, session: SessionId, snapshot: u64) {
         let owner = Owner { session, slot: self.lane.id.slot };
         self.lane.warmth.set(self.snapshots.runs(owner, snapshot));
         for value in self.snapshots.values(owner, snapshot).unwrap_or_default() {

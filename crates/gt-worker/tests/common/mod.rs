@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use gt_ir::message::{ServerToWorker, WorkerToServer, WorkerToWorker};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{
-    Content, LaneId, Piece, RequestId, SlotId, TensorData, TransferId, WorkerCommand, WorkerId,
+    Content, Incarnation, LaneId, Piece, RequestId, SlotId, TensorData, TransferId, WorkerCommand,
+    WorkerId,
 };
 use gt_worker::{Options, Out, Work, Worker, WorkerInput};
 
@@ -26,7 +27,7 @@ pub struct Bench {
 
 /// A lane of a session.
 pub fn lane(session: u32, slot: u32) -> LaneId {
-    LaneId { session, slot: SlotId(slot) }
+    LaneId { incarnation: Incarnation(session), slot: SlotId(slot) }
 }
 
 impl Default for Bench {

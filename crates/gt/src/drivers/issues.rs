@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use gt_ir::SessionId;
 use gt_ir::event::{Event, EventKind, Track};
 
 /// The events of one client, in times of its own clock.
@@ -37,6 +38,6 @@ impl Issues {
             since => Duration::from_nanos(since).min(now),
         };
         // The dispatcher fills in the session.
-        Event::of_batch(EventKind::Issue, Track::Client, 0, count, (since, now))
+        Event::of_batch(EventKind::Issue, Track::Client, SessionId::NONE, count, (since, now))
     }
 }

@@ -1,3 +1,4 @@
+use gt_ir::SessionId;
 use gt_ir::message::ClientHello;
 
 use super::*;
@@ -14,7 +15,7 @@ fn a_base_from_the_journal_has_its_slots() {
     let mut state = SnapshotState::default();
     state.catalogue.slots = slots.clone();
     let base = BaseRecord {
-        session: 3,
+        session: SessionId(3),
         snapshot: 1,
         received: 0,
         planned: 0,
@@ -25,8 +26,8 @@ fn a_base_from_the_journal_has_its_slots() {
     };
     let mut history = History::default();
     let hello = Box::new(ClientHello::new("client"));
-    history.add(JournalRecord::Session { session: 3, hello });
-    history.add(JournalRecord::Slots { session: 3, from: 0, slots });
+    history.add(JournalRecord::Session { session: SessionId(3), hello });
+    history.add(JournalRecord::Slots { session: SessionId(3), from: 0, slots });
     history.add(JournalRecord::Base(Box::new(base)));
     let lineage = Some(LineageLimits::default());
     let limits = Limits { lineage, ..Limits::default() };

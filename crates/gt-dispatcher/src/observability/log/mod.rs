@@ -10,7 +10,7 @@ use std::time::Duration;
 use gt_ir::event::{Event, EventKind, Track, What};
 use gt_ir::message::Named;
 use gt_ir::wire::Record;
-use gt_ir::{ClientCommand, SlotId, WorkerCommand};
+use gt_ir::{ClientCommand, SessionId, SlotId, WorkerCommand};
 
 use details::{ClientDetails, WorkerDetails, client_name, collective_name, worker_name};
 
@@ -233,7 +233,7 @@ impl std::fmt::Display for EventDetails<'_> {
             let name = (self.name)(Named::Signal { session, number: signal });
             write!(f, " signal={}", name.unwrap_or_else(|| signal.to_string()))?;
         }
-        if !matches!(what, What::Batch { .. } | What::Control) && session != 0 {
+        if !matches!(what, What::Batch { .. } | What::Control) && session != SessionId::NONE {
             write!(f, " session={session}")?;
         }
         let (begin, end) = (self.event.begin.as_secs_f64(), self.event.end.as_secs_f64());

@@ -10,8 +10,8 @@ use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::snapshot::Snapshot;
 use gt_ir::stored::{Save, SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{
-    ClientCommand, Content, Create, DType, Instruction, Meta, Operand, RequestId, Shape, SourceId,
-    TensorId, WorkerCommand, WorkerId, ops,
+    ClientCommand, Content, Create, DType, Instruction, Meta, Operand, RequestId, SessionId, Shape,
+    SourceId, TensorId, WorkerCommand, WorkerId, ops,
 };
 
 use super::exchanges::{exchange, joint_exchange};
@@ -69,12 +69,12 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
         WorkerCommand::Define(Box::new(definition())),
         WorkerCommand::Invoke(Arc::new(invocation())),
         WorkerCommand::Snapshot(Box::new(Snapshot {
-            session: 9,
+            session: SessionId(9),
             number: 7,
             keeper: Some(WorkerId(3)),
             most: 1 << 33,
         })),
-        WorkerCommand::Restore { session: 9, snapshot: 7, is_here: true },
+        WorkerCommand::Restore { session: SessionId(9), snapshot: 7, is_here: true },
     ]);
     commands
 }

@@ -19,8 +19,8 @@ use gt_ir::message::{
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
-    Content, DType, LaneId, Meta, Piece, RequestId, Shape, SlotId, SourceId, TensorData, TensorId,
-    TransferId, WorkerId,
+    Content, DType, Incarnation, LaneId, Meta, Piece, RequestId, SessionId, Shape, SlotId,
+    SourceId, TensorData, TensorId, TransferId, WorkerId,
 };
 use gt_net::codec::{decode, encode};
 
@@ -95,14 +95,14 @@ fn snake(name: &str) -> String {
     snake
 }
 
-pub const LANE: LaneId = LaneId { session: 9, slot: SlotId(2) };
+pub const LANE: LaneId = LaneId { incarnation: Incarnation(9), slot: SlotId(2) };
 const REQUEST: RequestId = RequestId(1);
 const TRANSFER: TransferId = TransferId(7);
 
 fn failure() -> Failure {
     let line = SourceId(2);
-    let largest = vec![Holding { session: 9, line, meta: meta(), bytes: 1 << 33 }];
-    let others = vec![Other { session: 3, label: "ada#1".into(), bytes: 1 << 20 }];
+    let largest = vec![Holding { incarnation: Incarnation(9), line, meta: meta(), bytes: 1 << 33 }];
+    let others = vec![Other { incarnation: Incarnation(3), label: "ada#1".into(), bytes: 1 << 20 }];
     Failure { largest, others, ..Failure::new("add", "no", "w", line) }
 }
 
@@ -151,7 +151,6 @@ fn welcomes() -> Vec<Welcome> {
     let grace = Duration::from_secs(600);
     vec![
         Welcome::Client(ClientWelcome {
-            session: 1,
             window: 2,
             machine: "m".into(),
             data_roots: vec!["/data".into()],
@@ -208,7 +207,8 @@ fn server_to_client() -> Vec<ServerToClient> {
 
 fn worker_to_server() -> Vec<WorkerToServer> {
     let (lane, request, slot) = (LANE, REQUEST, SlotId(2));
-    let stored = |result| WorkerToServer::BackupStored { session: 9, slot, snapshot: 7, result };
+    let stored =
+        |result| WorkerToServer::BackupStored { session: SessionId(9), slot, snapshot: 7, result };
     let usage = Usage { device: 1 << 33, bytes: 4096, spilled: 7 };
     let wait = MemoryWait { number: 300, bytes: 1 << 33, holder: "user ada".into() };
     vec![
@@ -241,7 +241,10 @@ fn worker_to_server() -> Vec<WorkerToServer> {
             here: Duration::from_nanos(1 << 40),
         },
         WorkerToServer::Report(Box::new(report())),
-        WorkerToServer::Events { events: events(), dropped: 3 },
+        WorkerToServer::Events {
+            events: events().into_iter().map(|event| (Incarnation(9), event)).collect(),
+            dropped: 3,
+        },
     ]
 }
 
@@ -250,8 +253,8 @@ pub fn server_to_worker() -> Vec<ServerToWorker> {
     vec![
         ServerToWorker::Work { lane, commands: worker_commands() },
         ServerToWorker::Cancel { lane, request },
-        ServerToWorker::EndSession { session: 9 },
-        ServerToWorker::Admit { session: 9, entitlement: entitlement() },
+        ServerToWorker::EndSession { incarnation: Incarnation(9) },
+        ServerToWorker::Admit { incarnation: Incarnation(9), entitlement: entitlement() },
         ServerToWorker::SetPolicy(PolicyKind::Priority),
         ServerToWorker::MemoryTimeout { lane, number: 300, has_waited: true },
         ServerToWorker::CollectiveWaits { lane },
@@ -263,9 +266,18 @@ pub fn server_to_worker() -> Vec<ServerToWorker> {
         },
         ServerToWorker::Piece(piece(Err(failure()))),
         ServerToWorker::Backup(Box::new(backup(failure()))),
-        ServerToWorker::Retain { session: 9, snapshot: Some(7), next: 9 },
-        ServerToWorker::RetainSessions { sessions: vec![3, 9], oldest: 1010 },
-        ServerToWorker::HandOver { session: 9, slot, snapshot: 7, to: Some(WorkerId(3)) },
+        ServerToWorker::Retain { session: SessionId(9), snapshot: Some(7), next: 9 },
+        ServerToWorker::RetainSessions {
+            sessions: vec![SessionId(3), SessionId(9)],
+            since: SessionId(1009),
+            oldest: Incarnation(1010),
+        },
+        ServerToWorker::HandOver {
+            session: SessionId(9),
+            slot,
+            snapshot: 7,
+            to: Some(WorkerId(3)),
+        },
         ServerToWorker::Neighbour {
             worker: WorkerId(2),
             name: "w2".into(),
@@ -296,10 +308,10 @@ fn server_to_watcher() -> Vec<ServerToWatcher> {
     vec![
         ServerToWatcher::Status { request: RequestId(8), status: Box::new(status()) },
         ServerToWatcher::Names(vec![
-            (Named::Session(3), "1f#3".into()),
+            (Named::Session(SessionId(3)), "1f#3".into()),
             (Named::Worker(WorkerId(2)), "gpu2".into()),
-            (Named::Signal { session: 3, number: 1 }, "forward".into()),
-            (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
+            (Named::Signal { session: SessionId(3), number: 1 }, "forward".into()),
+            (Named::Slot { session: SessionId(3), slot: SlotId(1) }, "gpu2".into()),
         ]),
         ServerToWatcher::Events { events: events(), dropped: 3 },
     ]
@@ -308,7 +320,7 @@ fn server_to_watcher() -> Vec<ServerToWatcher> {
 fn backup(failure: Failure) -> Backup {
     let value = |tensor, result| SavedValue { tensor: TensorId(tensor), line: SourceId(2), result };
     Backup {
-        owner: Owner { session: 9, slot: SlotId(2) },
+        owner: Owner { session: SessionId(9), slot: SlotId(2) },
         snapshot: 7,
         sender: Some(WorkerId(2)),
         values: vec![value(4, Ok(data(9))), value(5, Err(failure))],

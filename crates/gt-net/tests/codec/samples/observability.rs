@@ -6,7 +6,7 @@ use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
-use gt_ir::{SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
+use gt_ir::{SessionId, SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
 use super::meta;
 
@@ -54,7 +54,7 @@ pub fn events() -> Vec<Event> {
         end: Duration::from_nanos(1_000_000_000_000 + 123 * index as u64),
         kind,
         track: tracks[index % 3],
-        session: 9,
+        session: SessionId(9),
         signal: index as u32,
         what,
         count: 128,
@@ -114,7 +114,7 @@ pub fn status() -> Status {
         Waits::Memory { worker: "w".into(), bytes: 1 << 33, holder: "user ada".into(), since },
     ];
     Status {
-        asker: Some(3),
+        asker: Some(SessionId(3)),
         now: Duration::from_secs(3),
         workers: [None, Some(since)]
             .map(|busy_since| WorkerStatus {
@@ -129,7 +129,10 @@ pub fn status() -> Status {
                 report: report(),
             })
             .into(),
-        sessions: (1..).zip(waits).map(|(number, waits)| session(number, waits)).collect(),
+        sessions: (1..)
+            .zip(waits)
+            .map(|(number, waits)| session(SessionId(number), waits))
+            .collect(),
         users: vec![UserStatus {
             entitlement: super::entitlement(),
             sessions: 2,

@@ -168,6 +168,7 @@ fn age(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gt_ir::SessionId;
     use gt_ir::entitlement::{Entitlement, MemoryQuota};
     use gt_ir::event::Activity;
     use gt_ir::status::{Report, UserStatus, Waits};
@@ -237,7 +238,7 @@ mod tests {
             asker: None,
             now,
             workers: (0..3).map(worker).collect(),
-            sessions: vec![session(1, Waits::Room), session(2, value)],
+            sessions: vec![session(SessionId(1), Waits::Room), session(SessionId(2), value)],
             users: vec![nobody, ada],
             dropped: 0,
         }

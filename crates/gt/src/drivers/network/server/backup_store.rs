@@ -53,7 +53,7 @@ fn data(value: &gt_ir::snapshot::SavedValue) -> Option<&TensorData> {
 #[cfg(test)]
 mod tests {
     use gt_ir::snapshot::{Owner, SavedValue};
-    use gt_ir::{DType, Shape, SlotId, SourceId, TensorId};
+    use gt_ir::{DType, SessionId, Shape, SlotId, SourceId, TensorId};
 
     use super::*;
 
@@ -65,7 +65,8 @@ mod tests {
             let (tensor, line) = (TensorId(index as u64), SourceId(0));
             SavedValue { tensor, line, result: Ok(Content::Data(data)) }
         };
-        let (owner, values) = (Owner { session: 1, slot: SlotId(0) }, lengths.iter().enumerate());
+        let (owner, values) =
+            (Owner { session: SessionId(1), slot: SlotId(0) }, lengths.iter().enumerate());
         let values = values.map(value).collect();
         Backup { owner, snapshot: 1, sender: None, values, inventory: None }
     }

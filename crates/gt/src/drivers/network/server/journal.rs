@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId};
+use gt_ir::SessionId;
 use gt_ir::message::{ClientHello, Resume};
 use gt_journal::Folder;
 use gt_net::NetError;
@@ -27,7 +28,7 @@ pub(super) struct ServerJournal {
     /// Actions that wait for the disk, with the position up to which records must be durable.
     later: VecDeque<(u64, Later)>,
     /// Snapshots that become their sessions' bases once they are durable.
-    bases: VecDeque<(u64, u32, u64)>,
+    bases: VecDeque<(u64, SessionId, u64)>,
 }
 
 /// An action that waits until all records before it are durable.
