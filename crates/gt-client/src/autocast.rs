@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 
+use gt_ir::operation::Autocast;
 use gt_ir::{Attribute, Attributes, DType, Operand, Operation};
 use smallvec::SmallVec;
 
@@ -72,7 +73,11 @@ fn cast_for(
     operands: &[Operand<&Tensor>],
     attributes: &Attributes,
 ) -> Result<Option<CastOperands>> {
-    let Some(wanted) = wanted(lower, operation) else { return Ok(None) };
+    let wanted = match operation.facts.autocast {
+        Autocast::Unchanged => return Ok(None),
+        Autocast::Lower => lower,
+        Autocast::Float32 => DType::F32,
+    };
     let has_dtype = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
     let dtypes = || operands.iter().filter_map(Operand::tensor).map(|tensor| tensor.dtype());
     let takes_part = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16 | DType::F32);
@@ -92,15 +97,4 @@ fn cast_for(
         });
     }
     Ok(Some(CastOperands(cast)))
-}
-
-/// Returns the dtype in which an operation is computed, by PyTorch's lists; `None` for any.
-fn wanted(lower: DType, operation: &Operation) -> Option<DType> {
-    match operation.name {
-        "matmul" | "conv_general" | "_attention" => Some(lower),
-        "acos" | "asin" | "cosh" | "cumprod" | "cumsum" | "erfinv" | "exp" | "expm1"
-        | "layer_norm" | "log" | "log10" | "log1p" | "log2" | "log_softmax" | "pow" | "prod"
-        | "rsqrt" | "sinh" | "softmax" | "softplus" | "sum" | "tan" => Some(DType::F32),
-        _ => None,
-    }
 }

@@ -74,7 +74,8 @@ mod via_f64;
 use std::time::{Duration, Instant};
 
 use gt_ir::instruction::Operands;
-use gt_ir::ops::custom::{self, CUSTOM};
+use gt_ir::operation::ResultKind;
+use gt_ir::ops::custom;
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData};
 use gt_worker::check::Mismatch;
 use gt_worker::plan::InputValue;
@@ -204,10 +205,12 @@ impl Engine for NativeEngine {
             Some(Lowering::MultiOutput(run)) => {
                 run(&mut self.threads, operands, attributes, outputs)
             }
-            None if *operation == CUSTOM => Err(EngineError::Other(format!(
-                "the engine 'native' has no custom operations, as {}\n  hint: use one in Python: GT_BACKEND=numpy, pytorch, jax or module:Class",
-                custom::title(operation, attributes)
-            ))),
+            None if operation.facts.result == ResultKind::UserCode => {
+                Err(EngineError::Other(format!(
+                    "the engine 'native' has no custom operations, as {}\n  hint: use one in Python: GT_BACKEND=numpy, pytorch, jax or module:Class",
+                    custom::title(operation, attributes)
+                )))
+            }
             _ => Err(EngineError::Other(format!("{} has no lowering", operation.name))),
         }
     }

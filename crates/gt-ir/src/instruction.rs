@@ -6,8 +6,9 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
+use crate::operation::ResultKind;
 use crate::operation::{Meta, Operation};
-use crate::ops::custom::{self, CUSTOM};
+use crate::ops::custom;
 use crate::record;
 use crate::scalar::Scalar;
 use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
@@ -258,7 +259,7 @@ impl Record for Instruction {
 /// The form in the log and in `explain`: `TENSOR[3] := ADD TENSOR[0] TENSOR[2]`.
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_custom = *self.operation == CUSTOM;
+        let is_custom = self.operation.facts.result == ResultKind::UserCode;
         let title = self.title();
         let title = if is_custom { title } else { title.to_uppercase().into() };
         write!(f, "TENSOR[{}] := {title}", self.output)?;

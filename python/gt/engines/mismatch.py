@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from gt.engines.engine import Engine, Meta, Plan, Signature, Step
+from gt.engines.native import DRAWN
 
-_RANDOM = frozenset(["rand", "randn", "randint"])
 #: The tolerance for floats, relative to the largest value.
 _TOLERANCE = {
     "float16": 1e-2,
@@ -139,13 +139,13 @@ class _Reader:
         ]
         self.numbers: dict[int, int] = dict(enumerate(range(self.count)))
         for index, step in enumerate(self.steps):
-            if step["operation"] in _RANDOM:
+            if step["operation"] in DRAWN:
                 array = self._draw(step)
                 self.numbers[self.count + index] = self.take(array.meta, array)
         made: list[Step] = []
         tuples: dict[int, int] = {}
         for index, (step, given) in enumerate(zip(self.steps, operands, strict=True)):
-            if step["operation"] in _RANDOM:
+            if step["operation"] in DRAWN:
                 continue
             output, name = _meta(step["output"]), step["operation"]
             known = tuples if name == "further" else self.numbers
@@ -166,7 +166,7 @@ class _Reader:
         """Return a value's old number and None, or None and a constant's new number."""
         if "value" in operand:
             return operand["value"], None
-        if step["operation"] in _RANDOM:
+        if step["operation"] in DRAWN:
             return None, None
         return None, self.take(operand["constant"], operand["constant"])
 

@@ -10,10 +10,21 @@ from typing import Any
 from gt._gt import native
 from gt.engines.engine import Meta, Operand, Signature
 
+_DECLARED = native.declarations()
 #: Operation -> the names of its operands.
-OPERANDS: dict[str, tuple[str, ...]] = native.operand_names()
+OPERANDS: dict[str, tuple[str, ...]] = {
+    name: declared["operands"] for name, declared in _DECLARED.items()
+}
+#: Operations that draw random numbers from seeds alone.
+DRAWN = frozenset(
+    name
+    for name, declared in _DECLARED.items()
+    if declared["result"] == "drawn" and declared["operands"] == ("seed", "instruction")
+)
 #: Operations with an attribute `dtype` for the dtype of their result.
-_TOLD = frozenset("full arange linspace eye rand randn randint cast".split())
+_TOLD = frozenset(
+    name for name, declared in _DECLARED.items() if "dtype" in declared["attributes"]
+)
 
 
 def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> list[Meta]:

@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 
 use super::Tensor;
 use super::default_dtype::default_dtype;
-use super::view_step::is_view;
 use crate::autocast;
 use crate::error::{ClientError, Result};
 use crate::session::{Session, StreamValue};
@@ -35,7 +34,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         session.make_room()?;
         if let [Operand::Tensor(base)] = operands
-            && is_view(operation)
+            && operation.facts.result.is_view()
         {
             let result = Tensor::compute(session, operation, operands, attributes.clone())?;
             result.view_of(base, operation, &attributes)?;

@@ -1,6 +1,6 @@
 //! One step from a tensor to a view of it, and its inverse for in-place changes.
 
-use gt_ir::operation::ints;
+use gt_ir::operation::{ResultKind, ints};
 use gt_ir::ops::{complex, index, shape, slice};
 use gt_ir::{Attribute, Attributes, Operand, Operation, Shape};
 use smallvec::{SmallVec, smallvec};
@@ -28,26 +28,13 @@ pub(super) enum ViewStep {
     },
 }
 
-/// Returns whether an operation's result shares its operand's memory in PyTorch, if strides allow
-/// it.
-pub(super) fn is_view(operation: &Operation) -> bool {
-    [
-        &shape::RESHAPE,
-        &shape::PERMUTE,
-        &shape::EXPAND,
-        &slice::SLICE,
-        &complex::VIEW_AS_REAL,
-        &complex::VIEW_AS_COMPLEX,
-    ]
-    .iter()
-    .any(|view| view.id == operation.id)
-}
-
 impl ViewStep {
     /// Returns whether several elements of the view may be one element of the tensor.
     pub fn repeats(&self) -> bool {
         match self {
-            ViewStep::Operation { operation, .. } => operation.id == shape::EXPAND.id,
+            ViewStep::Operation { operation, .. } => {
+                operation.facts.result == ResultKind::RepeatedView
+            }
             ViewStep::Indices { .. } => true,
             ViewStep::Element { .. } => false,
         }

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+pub mod facts;
 mod graph;
 mod parameter;
 
@@ -13,6 +14,7 @@ use crate::ops::{self, commit};
 use crate::scalar::Scalar;
 use crate::sharding::{self, Localize, Sharding};
 
+pub use facts::{Accuracy, Autocast, ErrorBound, Facts, ResultKind, TermCount};
 pub use graph::{Graph, Saved, Var};
 pub use parameter::{Default, Parameter, ParameterKind, face};
 /// Constructors of parameters.
@@ -125,6 +127,7 @@ pub const FIFTH: u8 = 16;
 pub const SIXTH: u8 = 32;
 
 /// An operation, independent of engines.
+#[derive(Clone, Copy)]
 pub struct Operation {
     /// Its stable id on the wire.
     pub id: u16,
@@ -167,14 +170,30 @@ pub struct Operation {
     /// Whether its shape depends on data: an attribute has the number of values, for which the
     /// client has waited.
     pub data_dependent: bool,
+    /// What other crates act on.
+    pub facts: Facts,
     /// Calls for the tests.
     pub samples: fn() -> Vec<Sample>,
 }
 
+/// An operation without facts: what declarations of a family share. A declaration adds its own
+/// facts, so that none can be forgotten.
+#[derive(Clone, Copy)]
+pub struct Defaults(pub(crate) Operation);
+
+impl Defaults {
+    /// Returns the operation with these facts.
+    pub const fn with(self, facts: Facts) -> Operation {
+        Operation { facts, ..self.0 }
+    }
+}
+
 impl Operation {
-    /// Returns the defaults, which definitions of operations override.
-    pub const fn base() -> Operation {
-        Operation {
+    /// Returns the defaults, which declarations of operations override.
+    pub const fn base() -> Defaults {
+        // Replaced by `Defaults::with`.
+        let facts = facts::facts(Autocast::Unchanged, ErrorBound::Estimated, ResultKind::Computed);
+        Defaults(Operation {
             id: 0,
             name: "",
             family: Family::Unary,
@@ -196,8 +215,9 @@ impl Operation {
             localize: None,
             batching: Batching::Each,
             data_dependent: false,
+            facts,
             samples: Vec::new,
-        }
+        })
     }
 
     /// The operation with this id.

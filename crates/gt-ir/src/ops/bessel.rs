@@ -7,6 +7,7 @@ use super::special::{FUNCTION, RARE, scaled};
 use super::unary::MIXED;
 use crate::Graph;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{FIRST, OUTPUT, Operation, Saved, Var};
 
 pub static I0: Operation = Operation {
@@ -18,7 +19,7 @@ pub static I0: Operation = Operation {
         scaled(g, s, slope)
     }]),
     samples: || unary(MIXED, -3.0, 3.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static I0E: Operation = Operation {
@@ -33,7 +34,7 @@ pub static I0E: Operation = Operation {
     }]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, -3.0, 3.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static I1: Operation = Operation {
@@ -52,7 +53,7 @@ pub static I1: Operation = Operation {
     }]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, -3.0, 3.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static I1E: Operation = Operation {
@@ -74,7 +75,7 @@ pub static I1E: Operation = Operation {
     }]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, -3.0, 3.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static BESSEL_J0: Operation = Operation {
@@ -88,7 +89,7 @@ pub static BESSEL_J0: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static BESSEL_J1: Operation = Operation {
@@ -98,7 +99,7 @@ pub static BESSEL_J1: Operation = Operation {
     gradient: Each(&[|g, s| of_order_1(g, s, &BESSEL_J0, 1.0, 0.5)]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static BESSEL_Y0: Operation = Operation {
@@ -112,7 +113,7 @@ pub static BESSEL_Y0: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static BESSEL_Y1: Operation = Operation {
@@ -122,7 +123,7 @@ pub static BESSEL_Y1: Operation = Operation {
     gradient: Each(&[|g, s| of_order_1(g, s, &BESSEL_Y0, 1.0, f64::INFINITY)]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static MODIFIED_BESSEL_K0: Operation = Operation {
@@ -136,7 +137,7 @@ pub static MODIFIED_BESSEL_K0: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static MODIFIED_BESSEL_K1: Operation = Operation {
@@ -146,7 +147,7 @@ pub static MODIFIED_BESSEL_K1: Operation = Operation {
     gradient: Each(&[|g, s| of_order_1(g, s, &MODIFIED_BESSEL_K0, -1.0, f64::NEG_INFINITY)]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static SCALED_MODIFIED_BESSEL_K0: Operation = Operation {
@@ -154,7 +155,7 @@ pub static SCALED_MODIFIED_BESSEL_K0: Operation = Operation {
     name: "scaled_modified_bessel_k0",
     doc: "exp(x) modified_bessel_k0(x)",
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static SCALED_MODIFIED_BESSEL_K1: Operation = Operation {
@@ -162,7 +163,7 @@ pub static SCALED_MODIFIED_BESSEL_K1: Operation = Operation {
     name: "scaled_modified_bessel_k1",
     doc: "exp(x) modified_bessel_k1(x)",
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static MODIFIED_BESSEL_I0: Operation = Operation {
@@ -175,7 +176,7 @@ pub static MODIFIED_BESSEL_I0: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static MODIFIED_BESSEL_I1: Operation = Operation {
@@ -185,7 +186,7 @@ pub static MODIFIED_BESSEL_I1: Operation = Operation {
     gradient: Each(&[|g, s| of_order_1(g, s, &MODIFIED_BESSEL_I0, 1.0, 0.5)]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static SPHERICAL_BESSEL_J0: Operation = Operation {
@@ -193,7 +194,7 @@ pub static SPHERICAL_BESSEL_J0: Operation = Operation {
     name: "spherical_bessel_j0",
     doc: "sin(x) / x, the spherical Bessel function of order 0",
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static AIRY_AI: Operation = Operation {
@@ -201,7 +202,7 @@ pub static AIRY_AI: Operation = Operation {
     name: "airy_ai",
     doc: "the Airy function Ai",
     samples: || unary(MIXED, 0.5, 4.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 /// The slope of a function of order 1: its fellow of order 0, with a sign, less out / x.

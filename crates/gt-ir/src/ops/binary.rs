@@ -7,21 +7,23 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Operand;
 use crate::number::Numbers;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face,
     takes,
 };
 use crate::sharding::{self, Sharding};
 
-pub(super) const BINARY: Operation = Operation {
+pub(super) const BINARY: Defaults = Defaults(Operation {
     family: Family::Binary,
     parameters: &[takes::value("input"), takes::value("other")],
     face: face::ELEMENTWISE,
     sharding: sharding::elementwise,
     batching: Batching::Broadcast,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 const SUMS: Sharding = |call, output| {
     let linear: &[u64] = if output.dtype == DType::Bool { &[] } else { &[0b11] };
@@ -70,7 +72,7 @@ pub static ADD: Operation = Operation {
     gradient: Each(&[|_, s| s.grad, |_, s| s.grad]),
     sharding: SUMS,
     samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Sum, Computed))
 };
 
 pub static SUB: Operation = Operation {
@@ -82,7 +84,7 @@ pub static SUB: Operation = Operation {
     gradient: Each(&[|_, s| s.grad, |g, s| g.neg(s.grad)]),
     sharding: SUMS,
     samples: || binary(NUMBERS, (3.0, 6.0), (0.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Sum, Computed))
 };
 
 pub static MUL: Operation = Operation {
@@ -98,7 +100,7 @@ pub static MUL: Operation = Operation {
     },
     saves: FIRST | SECOND,
     samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Product, Computed))
 };
 
 pub static DIV: Operation = Operation {
@@ -124,7 +126,7 @@ pub static DIV: Operation = Operation {
     },
     saves: SECOND | OUTPUT,
     samples: || binary(NUMBERS, (-3.0, 3.0), (1.0, 4.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Quotient { is_whole: false }, Computed))
 };
 
 pub static FLOOR_DIVIDE: Operation = Operation {
@@ -133,7 +135,7 @@ pub static FLOOR_DIVIDE: Operation = Operation {
     doc: "a / b rounded down",
     infer: no_bool,
     samples: || binary(NUMBERS, (0.0, 9.0), (1.0, 4.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Quotient { is_whole: true }, Computed))
 };
 
 pub static REMAINDER: Operation = Operation {
@@ -152,7 +154,7 @@ pub static REMAINDER: Operation = Operation {
     ]),
     saves: FIRST | SECOND,
     samples: || binary(NUMBERS, (4.1, 4.9), (2.1, 3.9)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Remainder { is_exact: false }, Computed))
 };
 
 pub static POW: Operation = Operation {
@@ -165,7 +167,7 @@ pub static POW: Operation = Operation {
     gradient: Each(&[pow_base, pow_exponent]),
     saves: FIRST | SECOND | OUTPUT,
     samples: || binary(NUMBERS, (1.0, 3.0), (0.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Float32, Function(Power), Computed))
 };
 
 /// d(a^b)/da = b a^(b-1); 0 where b is 0, whatever a is.
@@ -233,7 +235,7 @@ pub static MAXIMUM: Operation = Operation {
     gradient: Each(&[|g, s| to_chosen(g, s, 0, true), |g, s| to_chosen(g, s, 1, true)]),
     saves: FIRST | SECOND,
     samples: || binary(&[NUMBERS, &[DType::Bool]].concat(), (0.0, 3.0), (0.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Selected, Computed))
 };
 
 pub static MINIMUM: Operation = Operation {
@@ -244,7 +246,7 @@ pub static MINIMUM: Operation = Operation {
     gradient: Each(&[|g, s| to_chosen(g, s, 0, false), |g, s| to_chosen(g, s, 1, false)]),
     saves: FIRST | SECOND,
     samples: || binary(FLOATS, (-3.0, 3.0), (-3.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Selected, Computed))
 };
 
 pub static BITWISE_AND: Operation = Operation {
@@ -253,7 +255,7 @@ pub static BITWISE_AND: Operation = Operation {
     doc: "a & b",
     infer: whole,
     samples: || binary(&[DType::I64, DType::I32, DType::U8, DType::Bool], (0.0, 9.0), (0.0, 9.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Bits, Computed))
 };
 
 pub static BITWISE_OR: Operation = Operation {
@@ -262,7 +264,7 @@ pub static BITWISE_OR: Operation = Operation {
     doc: "a | b",
     infer: whole,
     samples: BITWISE_AND.samples,
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Bits, Computed))
 };
 
 pub static BITWISE_XOR: Operation = Operation {
@@ -271,5 +273,5 @@ pub static BITWISE_XOR: Operation = Operation {
     doc: "a ^ b",
     infer: whole,
     samples: BITWISE_AND.samples,
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Bits, Computed))
 };

@@ -9,6 +9,7 @@
 //! Where the tensors of a step lie on several slots, the planner has each of these run a `commit` of
 //! guards alone, whose results are added up over the slots: one number, or a failure.
 
+use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::create::FULL;
@@ -62,7 +63,7 @@ pub static COMMIT: Operation = Operation {
             sample(&pairs[1..], &[Attribute::Int(1), Attribute::Bool(true)]),
         ]
     },
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, OfBody, Committed))
 };
 
 /// Returns the attributes of a commit with `guards` guards. With `is_replicated`, other slots run
@@ -74,7 +75,7 @@ pub fn attributes(guards: usize, is_replicated: bool) -> Attributes {
 /// Whether an operation is `commit`.
 #[inline]
 pub fn is_commit(operation: &Operation) -> bool {
-    operation.id == COMMIT.id
+    operation.facts.result == Committed
 }
 
 /// What a commit is about, of tensors as its caller names them.

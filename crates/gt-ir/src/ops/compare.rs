@@ -5,11 +5,13 @@ use super::sample::binary;
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::number::Numbers;
+use crate::operation::Defaults;
+use crate::operation::facts::says::*;
 use crate::operation::{ComplexRule, Family, Operation, face, takes};
 use crate::sharding;
 
 /// Operands are compared in their promoted dtype.
-const COMPARE: Operation = Operation {
+const COMPARE: Defaults = Defaults(Operation {
     family: Family::Binary,
     parameters: &[takes::value("input"), takes::value("other")],
     face: face::ELEMENTWISE,
@@ -30,36 +32,66 @@ const COMPARE: Operation = Operation {
     },
     batching: Batching::Broadcast,
     numbers: Numbers::Rounded,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
-pub static EQ: Operation =
-    Operation { id: 50, name: "eq", doc: "a == b", complex: ComplexRule::OwnRule, ..COMPARE };
-pub static NE: Operation =
-    Operation { id: 51, name: "ne", doc: "a != b", complex: ComplexRule::OwnRule, ..COMPARE };
-pub static LT: Operation = Operation { id: 52, name: "lt", doc: "a < b", ..COMPARE };
-pub static LE: Operation = Operation { id: 53, name: "le", doc: "a <= b", ..COMPARE };
-pub static GT: Operation = Operation { id: 54, name: "gt", doc: "a > b", ..COMPARE };
-pub static GE: Operation = Operation { id: 55, name: "ge", doc: "a >= b", ..COMPARE };
+pub static EQ: Operation = Operation {
+    id: 50,
+    name: "eq",
+    doc: "a == b",
+    complex: ComplexRule::OwnRule,
+    ..COMPARE.with(facts(Unchanged, Equality, Computed))
+};
+pub static NE: Operation = Operation {
+    id: 51,
+    name: "ne",
+    doc: "a != b",
+    complex: ComplexRule::OwnRule,
+    ..COMPARE.with(facts(Unchanged, Equality, Computed))
+};
+pub static LT: Operation = Operation {
+    id: 52,
+    name: "lt",
+    doc: "a < b",
+    ..COMPARE.with(facts(Unchanged, Stepwise, Computed))
+};
+pub static LE: Operation = Operation {
+    id: 53,
+    name: "le",
+    doc: "a <= b",
+    ..COMPARE.with(facts(Unchanged, Stepwise, Computed))
+};
+pub static GT: Operation = Operation {
+    id: 54,
+    name: "gt",
+    doc: "a > b",
+    ..COMPARE.with(facts(Unchanged, Stepwise, Computed))
+};
+pub static GE: Operation = Operation {
+    id: 55,
+    name: "ge",
+    doc: "a >= b",
+    ..COMPARE.with(facts(Unchanged, Stepwise, Computed))
+};
 
 pub static LOGICAL_AND: Operation = Operation {
     id: 56,
     name: "logical_and",
     doc: "whether both are not zero",
     complex: ComplexRule::OwnRule,
-    ..COMPARE
+    ..COMPARE.with(facts(Unchanged, Stepwise, Computed))
 };
 pub static LOGICAL_OR: Operation = Operation {
     id: 57,
     name: "logical_or",
     doc: "whether either is not zero",
     complex: ComplexRule::OwnRule,
-    ..COMPARE
+    ..COMPARE.with(facts(Unchanged, Stepwise, Computed))
 };
 pub static LOGICAL_XOR: Operation = Operation {
     id: 58,
     name: "logical_xor",
     doc: "whether one alone is not zero",
     complex: ComplexRule::OwnRule,
-    ..COMPARE
+    ..COMPARE.with(facts(Unchanged, Stepwise, Computed))
 };

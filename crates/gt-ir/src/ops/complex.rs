@@ -8,6 +8,7 @@ use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, FIRST, Family, Graph, Meta, Operation, Sample, Saved, Var, face, takes,
 };
@@ -26,7 +27,7 @@ pub static CONJ: Operation = Operation {
     complex: ComplexRule::OwnRule,
     sharding: |call, output| sharding::elementwise(call, output).linear_in(&[1]),
     samples: || unary(&[COMPLEX, NUMBERS].concat(), -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Negated, Computed))
 };
 
 pub static SGN: Operation = Operation {
@@ -38,7 +39,7 @@ pub static SGN: Operation = Operation {
     saves: FIRST,
     complex: ComplexRule::OwnRule,
     samples: || unary(&[COMPLEX, NUMBERS].concat(), -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 /// What of the gradient turns the direction, over the length: the derivative of x / |x| has nothing
@@ -86,7 +87,7 @@ tensor([[1., 2.]], dtype=float32)",
     sharding: |call, output| outer_axes(call, output, output.shape.rank() - 1),
     samples: || samples(COMPLEX, &[]),
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, ComplexToReal, View))
 };
 
 pub static VIEW_AS_COMPLEX: Operation = Operation {
@@ -122,7 +123,7 @@ tensor([1.+2.j], dtype=complex64)",
     sharding: |call, output| outer_axes(call, output, output.shape.rank()),
     samples: || samples(&[DType::F32, DType::F64], &[2]),
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, RealToComplex, View))
 };
 
 /// All axes may be cut but that of the two parts.

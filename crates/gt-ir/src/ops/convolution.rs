@@ -1,6 +1,7 @@
 //! Convolution in its general form, as XLA's: transposed convolution and both gradients are the
 //! same operation with other windows, or with axes exchanged.
 
+use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::sample::{sample, tensor};
@@ -48,7 +49,7 @@ pub static CONV_GENERAL: Operation = Operation {
     localize: Some(localize),
     samples,
     batching: Batching::Rule(batching::products::convolution),
-    ..Operation::base()
+    ..Operation::base().with(facts(Lower, Contraction(Filter), Computed))
 };
 
 /// The windows along the spatial axes; none where the lists are not of one length, or a step is

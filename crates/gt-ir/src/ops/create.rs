@@ -4,11 +4,14 @@ use super::sample::{number, sample};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
+use crate::operation::facts::says::*;
 use crate::operation::{Call, ComplexRule, Family, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{created, localize_shape};
 
-pub(super) const CREATE: Operation = Operation { family: Family::Create, ..Operation::base() };
+pub(super) const CREATE: Defaults =
+    Defaults(Operation { family: Family::Create, ..Operation::base().0 });
 
 /// The shape in attribute `index`.
 fn shape_attribute(call: &Call, index: usize) -> Result<Shape> {
@@ -58,7 +61,7 @@ pub static FULL: Operation = Operation {
     },
     sharding: created,
     localize: Some(localize_shape),
-    ..CREATE
+    ..CREATE.with(facts(Unchanged, Rounded, Computed))
 };
 
 pub static ARANGE: Operation = Operation {
@@ -90,7 +93,7 @@ pub static ARANGE: Operation = Operation {
             )])
             .collect()
     },
-    ..CREATE
+    ..CREATE.with(facts(Unchanged, Spaced, Computed))
 };
 
 pub static LINSPACE: Operation = Operation {
@@ -121,7 +124,7 @@ pub static LINSPACE: Operation = Operation {
             })
             .collect()
     },
-    ..CREATE
+    ..CREATE.with(facts(Unchanged, Spaced, Computed))
 };
 
 pub static EYE: Operation = Operation {
@@ -145,5 +148,5 @@ pub static EYE: Operation = Operation {
             eye(0, 2, DType::F32),
         ]
     },
-    ..CREATE
+    ..CREATE.with(facts(Unchanged, Same, Computed))
 };

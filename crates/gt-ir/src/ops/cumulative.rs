@@ -6,7 +6,9 @@ use super::sample::{sample, tensor};
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     ComplexRule, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, face, takes,
 };
@@ -14,14 +16,14 @@ use crate::shape::axis;
 use crate::sharding::along_other_axes;
 use smallvec::smallvec;
 
-const RUNNING: Operation = Operation {
+const RUNNING: Defaults = Defaults(Operation {
     family: Family::Reduce,
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     sharding: along_other_axes,
     saves: FIRST | OUTPUT,
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 fn samples(dtypes: &[DType]) -> Vec<Sample> {
     let mut samples = Vec::new();
@@ -73,7 +75,7 @@ pub static CUMSUM: Operation = Operation {
     sharding: |call, output| along_other_axes(call, output).linear_in(&[1]),
     family: Family::Reduce,
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Float32, Reduction(AlongAxis), Computed))
 };
 
 pub static CUMPROD: Operation = Operation {
@@ -93,7 +95,7 @@ pub static CUMPROD: Operation = Operation {
         of_products(g, s)
     }]),
     samples: || samples(&[DType::F32, DType::F64, DType::F16, DType::I64, DType::I32]),
-    ..RUNNING
+    ..RUNNING.with(facts(Float32, Products(AlongAxis), Computed))
 };
 
 /// The sum over later products of grad * product / x. At a zero the products without it are taken,
@@ -161,5 +163,5 @@ pub static LOGCUMSUMEXP: Operation = Operation {
         g.sub(positive, negative)
     }]),
     samples: || samples(&[DType::F32, DType::F64, DType::F16]),
-    ..RUNNING
+    ..RUNNING.with(facts(Unchanged, LogSum, Computed))
 };

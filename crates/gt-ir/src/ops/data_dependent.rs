@@ -9,7 +9,9 @@ use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, Family, Meta, NO_GRADIENT, Operation, SECOND, Sample, SampleOperand, takes,
 };
@@ -17,7 +19,7 @@ use crate::shape::Shape;
 use crate::sharding::{Rule, shape_of};
 use smallvec::smallvec;
 
-const COUNTED: Operation = Operation { family: Family::Index, ..Operation::base() };
+const COUNTED: Defaults = Defaults(Operation { family: Family::Index, ..Operation::base().0 });
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I64, DType::Bool];
 
@@ -107,7 +109,7 @@ pub static NONZERO: Operation = Operation {
         samples.push(sample(&[tensor(DType::F32, &[0, 2], 1.0, 2.0)], &[Attribute::Int(0)]));
         samples
     },
-    ..COUNTED
+    ..COUNTED.with(facts(Unchanged, Same, Computed))
 };
 
 pub static MASKED_ROWS: Operation = Operation {
@@ -142,7 +144,7 @@ pub static MASKED_ROWS: Operation = Operation {
     },
     sharding: |call, output| along_rows(call, output, None).linear_in(&[0b01]),
     batching: Batching::Rule(batching::index::masked_rows),
-    ..COUNTED
+    ..COUNTED.with(facts(Unchanged, Moved(&[0]), Computed))
 };
 
 pub static MASKED_ROWS_SCATTER: Operation = Operation {
@@ -186,5 +188,5 @@ pub static MASKED_ROWS_SCATTER: Operation = Operation {
     },
     sharding: |call, output| along_rows(call, output, Some(2)).linear_in(&[0b101]),
     batching: Batching::Rule(batching::index::masked_rows_scatter),
-    ..COUNTED
+    ..COUNTED.with(facts(Unchanged, Moved(&[0, 2]), Computed))
 };

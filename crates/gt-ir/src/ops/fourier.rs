@@ -6,19 +6,21 @@ use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{Call, ComplexRule, Family, Graph, Meta, Operation, Sample, Var, takes};
 use crate::shape::axis;
 use crate::sharding::along_other_axes;
 use smallvec::smallvec;
 
-const TRANSFORM: Operation = Operation {
+const TRANSFORM: Defaults = Defaults(Operation {
     family: Family::Reduce,
     complex: ComplexRule::OwnRule,
     sharding: |call, output| along_other_axes(call, output).linear_in(&[1]),
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 pub static FFT_C2C: Operation = Operation {
     id: 250,
@@ -40,7 +42,7 @@ pub static FFT_C2C: Operation = Operation {
             |dim, inverse| [Attribute::Int(dim), Attribute::Bool(inverse), Attribute::Float(0.5)];
         samples(&[DType::C64, DType::C128], &[&flags(0, false), &flags(-1, true)])
     },
-    ..TRANSFORM
+    ..TRANSFORM.with(facts(Unchanged, Fourier { scale: 2 }, Computed))
 };
 
 pub static FFT_R2C: Operation = Operation {
@@ -66,7 +68,7 @@ pub static FFT_R2C: Operation = Operation {
         let along = |dim| [Attribute::Int(dim), Attribute::Float(0.5)];
         samples(&[DType::F32, DType::F64], &[&along(0), &along(-1)])
     },
-    ..TRANSFORM
+    ..TRANSFORM.with(facts(Unchanged, Fourier { scale: 1 }, Computed))
 };
 
 pub static FFT_C2R: Operation = Operation {
@@ -110,7 +112,7 @@ pub static FFT_C2R: Operation = Operation {
         let back = |dim, n| [Attribute::Int(dim), Attribute::Int(n), Attribute::Float(0.5)];
         samples(&[DType::C64, DType::C128], &[&back(0, 4), &back(0, 5), &back(-1, 6)])
     },
-    ..TRANSFORM
+    ..TRANSFORM.with(facts(Unchanged, Fourier { scale: 2 }, Computed))
 };
 
 fn c2c(g: &mut dyn Graph, x: Var, dim: i64, inverse: bool, scale: f64) -> Var {

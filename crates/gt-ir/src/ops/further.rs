@@ -4,6 +4,7 @@ use super::sample::{sample, tensor};
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::instruction::Attribute;
+use crate::operation::facts::says::*;
 use crate::operation::{Body, ComplexRule, Family, Operation, takes};
 
 /// In a plan, each step makes one value. An operation with several results is followed by a step of
@@ -20,5 +21,5 @@ pub static FURTHER: Operation = Operation {
     body: Body::Composite(|_, operands, _| *operands[0].tensor().expect("a tensor")),
     samples: || vec![sample(&[tensor(DType::F32, &[2], 0.0, 1.0)], &[Attribute::Int(1)])],
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, OfBody, Computed))
 };

@@ -8,7 +8,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Body::Composite;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, FIRST, Family, Graph, Meta, Operation, SECOND, Sample, Var, int, takes,
 };
@@ -86,10 +88,10 @@ pub static WEIGHT_BACKWARD: Operation = Operation {
         [FLOATS, &[DType::I64, DType::C64]].concat().into_iter().flat_map(each).collect()
     },
     batching: Batching::Rule(products::weight_backward),
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, OfBody, Computed))
 };
 
-const OF_OUTPUT: Operation = Operation {
+const OF_OUTPUT: Defaults = Defaults(Operation {
     family: Family::Reduce,
     parameters: &[takes::tensor("grad"), takes::tensor("output"), takes::dim("dim")],
     infer: |call| {
@@ -119,8 +121,8 @@ const OF_OUTPUT: Operation = Operation {
         samples
     },
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 pub static SOFTMAX_BACKWARD: Operation = Operation {
     id: 291,
@@ -145,7 +147,7 @@ pub static SOFTMAX_BACKWARD: Operation = Operation {
         let result = centered(g, output, grad, output, int(attributes, 0));
         g.cast(result, dtype)
     }),
-    ..OF_OUTPUT
+    ..OF_OUTPUT.with(facts(Unchanged, OfBody, Computed))
 };
 
 /// factor (grad - sum(grad output)).
@@ -183,7 +185,7 @@ pub static LOG_SOFTMAX_BACKWARD: Operation = Operation {
         let result = g.sub(grad, product);
         g.cast(result, dtype)
     }),
-    ..OF_OUTPUT
+    ..OF_OUTPUT.with(facts(Unchanged, OfBody, Computed))
 };
 
 pub static GELU_BACKWARD: Operation = Operation {
@@ -228,7 +230,7 @@ pub static GELU_BACKWARD: Operation = Operation {
         samples
     },
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, OfBody, Computed))
 };
 
 /// The second derivative of gelu.

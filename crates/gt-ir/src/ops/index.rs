@@ -5,7 +5,9 @@ use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, face, takes,
 };
@@ -13,7 +15,7 @@ use crate::shape::axis;
 use crate::sharding::{Reduction, Rule, elementwise, shape_of};
 
 /// Indices out of range are errors on the worker, where their values are known.
-const INDEX: Operation = Operation { family: Family::Index, ..Operation::base() };
+const INDEX: Defaults = Defaults(Operation { family: Family::Index, ..Operation::base().0 });
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I64, DType::Bool];
 
@@ -126,7 +128,7 @@ pub static GATHER: Operation = Operation {
         rule.linear_in(&[0b01])
     },
     batching: Batching::Rule(batching::index::gather),
-    ..INDEX
+    ..INDEX.with(facts(Unchanged, Moved(&[0]), Computed))
 };
 
 pub static SCATTER_ADD: Operation = Operation {
@@ -179,7 +181,7 @@ pub static SCATTER_ADD: Operation = Operation {
         rule.linear_in(&[0b101])
     },
     batching: Batching::Leading,
-    ..INDEX
+    ..INDEX.with(facts(Unchanged, ScatteredSum(ScatteredAlongAxis), Computed))
 };
 
 pub static INDEX_SELECT: Operation = Operation {
@@ -219,7 +221,7 @@ pub static INDEX_SELECT: Operation = Operation {
         rule.linear_in(&[0b01])
     },
     batching: Batching::Rule(batching::index::index_select),
-    ..INDEX
+    ..INDEX.with(facts(Unchanged, Moved(&[0]), Computed))
 };
 
 pub static INDEX_ADD: Operation = Operation {
@@ -259,7 +261,7 @@ pub static INDEX_ADD: Operation = Operation {
         rule.linear_in(&[0b101])
     },
     batching: Batching::Rule(batching::index::index_write),
-    ..INDEX
+    ..INDEX.with(facts(Unchanged, ScatteredSum(Indices), Computed))
 };
 
 pub static INDEX_COPY: Operation = Operation {
@@ -298,7 +300,7 @@ pub static INDEX_COPY: Operation = Operation {
     },
     sharding: |call, output| rows(call, output, &[0, 2]).linear_in(&[0b101]),
     batching: Batching::Rule(batching::index::index_write),
-    ..INDEX
+    ..INDEX.with(facts(Unchanged, Moved(&[0, 2]), Computed))
 };
 
 pub static WRAP_INDEX: Operation = Operation {
@@ -329,7 +331,7 @@ pub static WRAP_INDEX: Operation = Operation {
     },
     sharding: elementwise,
     batching: Batching::Broadcast,
-    ..INDEX
+    ..INDEX.with(facts(Unchanged, Opaque, Computed))
 };
 
 pub(super) fn the_axis(call: &Call) -> usize {

@@ -1,5 +1,6 @@
 //! Matrix multiplication.
 
+use crate::operation::facts::says::*;
 use smallvec::SmallVec;
 
 use super::gradients::WEIGHT_BACKWARD;
@@ -68,7 +69,7 @@ pub static MATMUL: Operation = Operation {
         samples
     },
     batching: Batching::Rule(batching::products::matmul),
-    ..Operation::base()
+    ..Operation::base().with(facts(Lower, Contraction(LastAxis), Computed))
 };
 
 fn infer(call: &Call) -> Result<Meta> {

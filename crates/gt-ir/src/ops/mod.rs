@@ -296,6 +296,21 @@ mod tests {
     }
 
     #[test]
+    fn error_bounds_fit_their_operations() {
+        use crate::operation::{Body, ErrorBound, Family};
+        for operation in ALL {
+            let is_composite = matches!(operation.body, Body::Composite(_));
+            let bound = operation.facts.bound;
+            assert_eq!(bound == ErrorBound::OfBody, is_composite, "{operation:?}");
+            let is_elementwise =
+                matches!(operation.family, Family::Unary | Family::Binary | Family::Ternary);
+            if let ErrorBound::Function(_) | ErrorBound::Quotient { .. } = bound {
+                assert!(is_elementwise && operation.further.is_none(), "{operation:?}");
+            }
+        }
+    }
+
+    #[test]
     fn every_operation_has_samples_that_it_accepts() {
         for operation in ALL {
             let samples = (operation.samples)();

@@ -10,7 +10,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes, Operand};
 use crate::operation::Body::Composite;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, face,
     int, ints, takes,
@@ -34,7 +36,7 @@ pub(super) fn float_tensor(call: &Call, index: usize) -> Result<Meta> {
     Err(Error::DTypeMismatch { operation: call.operation, given: meta.dtype, expected })
 }
 
-const ALONG: Operation = Operation {
+const ALONG: Defaults = Defaults(Operation {
     family: Family::Reduce,
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     face: face::BOTH | face::FUNCTIONAL,
@@ -57,8 +59,8 @@ const ALONG: Operation = Operation {
         samples
     },
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 /// x minus its largest value along the axis, which keeps exp in range.
 fn shifted(g: &mut dyn Graph, x: Var, attributes: &Attributes) -> Var {
@@ -96,7 +98,7 @@ pub static SOFTMAX: Operation = Operation {
         let share = g.div(exp, total);
         g.cast(share, dtype)
     }),
-    ..ALONG
+    ..ALONG.with(facts(Float32, OfBody, Computed))
 };
 
 pub static LOG_SOFTMAX: Operation = Operation {
@@ -117,7 +119,7 @@ pub static LOG_SOFTMAX: Operation = Operation {
         let log = g.sub(small, log);
         g.cast(log, dtype)
     }),
-    ..ALONG
+    ..ALONG.with(facts(Float32, OfBody, Computed))
 };
 
 pub static LOGSUMEXP: Operation = Operation {
@@ -182,7 +184,7 @@ pub static LOGSUMEXP: Operation = Operation {
         samples
     },
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, OfBody, Computed))
 };
 
 /// The real part of complex numbers; real numbers themselves.
@@ -199,15 +201,15 @@ fn real_part(g: &mut dyn Graph, x: Var) -> Var {
     g.reshape(real, shape)
 }
 
-const ACTIVATION: Operation = Operation {
+const ACTIVATION: Defaults = Defaults(Operation {
     family: Family::Unary,
     parameters: &[takes::tensor("input")],
     face: face::ELEMENTWISE | face::FUNCTIONAL,
     infer: elementwise_float,
     sharding: sharding::elementwise,
     batching: Batching::Broadcast,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 /// sqrt(2 / pi) and the cubic factor of the tanh form of gelu (Hendrycks and Gimpel, 2016).
 const GELU_SCALE: f64 = 0.797_884_560_802_865_4;
@@ -248,7 +250,7 @@ pub static GELU: Operation = Operation {
         }
         samples
     },
-    ..ACTIVATION
+    ..ACTIVATION.with(facts(Unchanged, OfBody, Computed))
 };
 
 /// tanh(scale (x + cube x^3)), and the derivative of its argument.
@@ -320,7 +322,7 @@ pub static SILU: Operation = Operation {
         g.mul(x, sigmoid)
     }),
     samples: || unary(FLOATS, -4.0, 4.0),
-    ..ACTIVATION
+    ..ACTIVATION.with(facts(Unchanged, OfBody, Computed))
 };
 
 pub static SOFTPLUS: Operation = Operation {
@@ -345,5 +347,5 @@ pub static SOFTPLUS: Operation = Operation {
         g.add(positive, log)
     }),
     samples: || unary(FLOATS, -4.0, 4.0),
-    ..ACTIVATION
+    ..ACTIVATION.with(facts(Float32, OfBody, Computed))
 };

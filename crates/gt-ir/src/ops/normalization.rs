@@ -12,6 +12,8 @@
 //! P is the derivative of n by x, a symmetric matrix for each row: so the gradient of `P(h)` by h,
 //! given u, is `P(u)`, and that by x is `-s (n mean(u P(h)) + mean(h n) P(u) + mean(u n) P(h))`.
 
+use crate::operation::Defaults;
+use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::nn::{FLOATS, float_tensor, widened};
@@ -29,7 +31,7 @@ use crate::operation::{
 use crate::shape::Shape;
 use crate::sharding::{Reduction, Rule, shape_of};
 
-const BASE: Operation = Operation { family: Family::Reduce, ..Operation::base() };
+const BASE: Defaults = Defaults(Operation { family: Family::Reduce, ..Operation::base().0 });
 
 pub static LAYER_NORM: Operation = Operation {
     id: 280,
@@ -66,7 +68,7 @@ pub static LAYER_NORM: Operation = Operation {
         g.cast(shifted, dtype)
     }),
     samples: || samples(|x, row| vec![x, row, row], |x| vec![x, number(1.0), number(0.0)]),
-    ..BASE
+    ..BASE.with(facts(Float32, OfBody, Computed))
 };
 
 pub static LAYER_NORM_BACKWARD: Operation = Operation {
@@ -112,7 +114,7 @@ pub static LAYER_NORM_BACKWARD: Operation = Operation {
         g.cast(result, dtype)
     }),
     samples: || samples(|x, row| vec![x, x, row], |x| vec![x, x, number(1.0)]),
-    ..BASE
+    ..BASE.with(facts(Unchanged, OfBody, Computed))
 };
 
 pub static LAYER_NORM_WEIGHT_BACKWARD: Operation = Operation {
@@ -154,7 +156,7 @@ pub static LAYER_NORM_WEIGHT_BACKWARD: Operation = Operation {
         g.cast(sum, dtype)
     }),
     samples: || samples(|x, _| vec![x, x], |x| vec![x, x]),
-    ..BASE
+    ..BASE.with(facts(Unchanged, OfBody, Computed))
 };
 
 /// Operand `index`, a tensor of floats with at least the axes of a row.

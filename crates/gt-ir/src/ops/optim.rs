@@ -1,5 +1,7 @@
 //! What optimizers compute for each parameter: one instruction each, as a step has many parameters.
 
+use crate::operation::Defaults;
+use crate::operation::facts::says::*;
 use smallvec::smallvec;
 
 use super::infer::{elementwise_float, number as floats};
@@ -17,7 +19,7 @@ use crate::operation::{
 };
 use crate::sharding;
 
-const AVERAGE: Operation = Operation {
+const AVERAGE: Defaults = Defaults(Operation {
     family: Family::Binary,
     parameters: AVERAGED,
     infer: floats,
@@ -33,8 +35,8 @@ const AVERAGE: Operation = Operation {
         }
         samples
     },
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 const AVERAGED: &[Parameter] = &[
     takes::tensor("average"),
@@ -59,7 +61,7 @@ pub static RUNNING_MEAN: Operation = Operation {
         let [average, x] = [0, 1].map(|index: usize| *operands[index].tensor().expect("a tensor"));
         averaged(g, average, x, [float(attributes, 0), float(attributes, 1)])
     }),
-    ..AVERAGE
+    ..AVERAGE.with(facts(Unchanged, OfBody, Computed))
 };
 
 /// The running average of a value's square.
@@ -80,7 +82,7 @@ pub static RUNNING_SQUARE: Operation = Operation {
         let square = g.mul(x, x);
         averaged(g, average, square, [float(attributes, 0), float(attributes, 1)])
     }),
-    ..AVERAGE
+    ..AVERAGE.with(facts(Unchanged, OfBody, Computed))
 };
 
 /// A parameter after a step of Adam.
@@ -153,7 +155,7 @@ pub static ADAM_STEP: Operation = Operation {
         }
         samples
     },
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, OfBody, Computed))
 };
 
 /// sqrt(square), and scale sqrt(square) + eps.

@@ -6,7 +6,9 @@ use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Results};
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, Default, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, face, takes,
 };
@@ -36,15 +38,15 @@ fn along(s: &Saved) -> i64 {
 }
 
 /// What gives values along an axis and their places.
-const ALONG: Operation = Operation {
+const ALONG: Defaults = Defaults(Operation {
     family: Family::Reduce,
     further: Some(places),
     gradient: Each(&[back]),
     saves: OUTPUT,
     sharding: along_other_axes,
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 pub static SORT: Operation = Operation {
     id: 138,
@@ -73,7 +75,7 @@ pub static SORT: Operation = Operation {
         samples.push(sample(&[tensor(DType::F32, &[0, 2], 0.0, 1.0)], &attributes));
         samples
     },
-    ..ALONG
+    ..ALONG.with(facts(Unchanged, Ordered { has_ties: true }, Computed))
 };
 
 pub static TOPK: Operation = Operation {
@@ -111,7 +113,7 @@ pub static TOPK: Operation = Operation {
         }
         samples
     },
-    ..ALONG
+    ..ALONG.with(facts(Unchanged, Ordered { has_ties: true }, Computed))
 };
 
 fn extreme(call: &Call) -> Result<Meta> {
@@ -145,7 +147,7 @@ pub static MAX_ALONG: Operation = Operation {
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     infer: extreme,
     samples: extremes,
-    ..ALONG
+    ..ALONG.with(facts(Unchanged, Ordered { has_ties: true }, Computed))
 };
 
 pub static MIN_ALONG: Operation = Operation {
@@ -155,11 +157,11 @@ pub static MIN_ALONG: Operation = Operation {
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     infer: extreme,
     samples: extremes,
-    ..ALONG
+    ..ALONG.with(facts(Unchanged, Ordered { has_ties: true }, Computed))
 };
 
 /// What gives for each place the extreme of all values up to it.
-const RUNNING: Operation = Operation {
+const RUNNING: Defaults = Defaults(Operation {
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     infer: |call| {
         let meta = call.tensor(0)?;
@@ -167,15 +169,15 @@ const RUNNING: Operation = Operation {
         Ok(meta)
     },
     face: face::BOTH,
-    ..ALONG
-};
+    ..ALONG.0
+});
 
 pub static CUMMAX: Operation = Operation {
     id: 142,
     name: "cummax",
     doc: "the largest of all values up to each along an axis, and where it is, of equal ones the last",
     samples: extremes,
-    ..RUNNING
+    ..RUNNING.with(facts(Unchanged, Ordered { has_ties: true }, Computed))
 };
 
 pub static CUMMIN: Operation = Operation {
@@ -183,5 +185,5 @@ pub static CUMMIN: Operation = Operation {
     name: "cummin",
     doc: "the smallest of all values up to each along an axis, and where it is, of equal ones the last",
     samples: extremes,
-    ..RUNNING
+    ..RUNNING.with(facts(Unchanged, Ordered { has_ties: true }, Computed))
 };

@@ -7,6 +7,7 @@ use super::unary::UNARY;
 use crate::dtype::DType;
 use crate::number::Numbers;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{Call, FIRST, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face};
 
 /// Not differentiable, or constant: the gradient is 0.
@@ -20,7 +21,7 @@ pub static TRUNC: Operation = Operation {
     infer: no_bool,
     gradient: FLAT,
     samples: || unary(&[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64], -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static SIGNBIT: Operation = Operation {
@@ -30,7 +31,7 @@ pub static SIGNBIT: Operation = Operation {
     face: face::BOTH,
     infer: elementwise_bool,
     samples: || unary(&[DType::F32, DType::F64, DType::F16, DType::I64, DType::Bool], -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static FMOD: Operation = Operation {
@@ -50,7 +51,7 @@ pub static FMOD: Operation = Operation {
     ]),
     saves: FIRST | SECOND,
     samples: || binary(NUMBERS, (3.0, 6.0), (1.0, 2.9)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Remainder { is_exact: true }, Computed))
 };
 
 pub static COPYSIGN: Operation = Operation {
@@ -69,7 +70,7 @@ pub static COPYSIGN: Operation = Operation {
     ]),
     saves: FIRST | OUTPUT,
     samples: || binary(FLOATS, (0.5, 3.0), (0.5, 2.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static NEXTAFTER: Operation = Operation {
@@ -79,7 +80,7 @@ pub static NEXTAFTER: Operation = Operation {
     infer: number,
     gradient: Each(&[|_, s| s.grad, |g, s| g.zeros_like(s.grad)]),
     samples: || binary(&[DType::F32, DType::F64], (0.5, 3.0), (0.5, 2.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static GCD: Operation = Operation {
@@ -88,7 +89,7 @@ pub static GCD: Operation = Operation {
     doc: "the greatest common divisor, not negative",
     infer: whole,
     samples: || binary(&[DType::I64, DType::I32, DType::U8], (1.0, 40.0), (0.0, 40.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Bits, Computed))
 };
 
 pub static LCM: Operation = Operation {
@@ -97,7 +98,7 @@ pub static LCM: Operation = Operation {
     doc: "the least common multiple, not negative",
     infer: whole,
     samples: || binary(&[DType::I64, DType::I32], (1.0, 40.0), (0.0, 40.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Bits, Computed))
 };
 
 pub static BITWISE_LEFT_SHIFT: Operation = Operation {
@@ -106,7 +107,7 @@ pub static BITWISE_LEFT_SHIFT: Operation = Operation {
     doc: "the bits of input moved up by other places",
     infer: whole,
     samples: || binary(&[DType::I64, DType::I32, DType::U8], (1.0, 9.0), (0.0, 4.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Bits, Computed))
 };
 
 pub static BITWISE_RIGHT_SHIFT: Operation = Operation {
@@ -115,7 +116,7 @@ pub static BITWISE_RIGHT_SHIFT: Operation = Operation {
     doc: "the bits of input moved down by other places; the sign stays",
     infer: whole,
     samples: || binary(&[DType::I64, DType::I32, DType::U8], (1.0, 90.0), (0.0, 4.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Bits, Computed))
 };
 
 /// The gradient flows to the operand that was taken; equal ones share it, as in PyTorch.
@@ -153,7 +154,7 @@ pub static FMAX: Operation = Operation {
     saves: FIRST | SECOND,
     face: face::BOTH,
     samples: || binary(NUMBERS, (0.0, 3.0), (0.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static FMIN: Operation = Operation {
@@ -165,7 +166,7 @@ pub static FMIN: Operation = Operation {
     saves: FIRST | SECOND,
     face: face::BOTH,
     samples: || binary(NUMBERS, (0.0, 3.0), (0.0, 3.0)),
-    ..BINARY
+    ..BINARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static FREXP: Operation = Operation {
@@ -191,5 +192,5 @@ pub static FREXP: Operation = Operation {
         let x = |dtype| sample(&[tensor(dtype, &[2, 3], -9.0, 9.0)], &[]);
         vec![x(DType::F32), x(DType::F64), x(DType::F16)]
     },
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Estimated, Computed))
 };

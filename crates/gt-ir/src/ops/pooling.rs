@@ -1,5 +1,6 @@
 //! The largest values of sliding windows.
 
+use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::sample::{sample, tensor};
@@ -36,7 +37,7 @@ pub static MAX_POOL: Operation = Operation {
     sharding: along_planes,
     samples,
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, Ordered { has_ties: false }, Computed))
 };
 
 fn infer(call: &Call) -> Result<Meta> {

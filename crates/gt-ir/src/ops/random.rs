@@ -7,6 +7,8 @@ use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes};
+use crate::operation::Defaults;
+use crate::operation::facts::says::*;
 use crate::operation::{Call, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{self, LocalPart, created, localize_shape};
@@ -71,7 +73,7 @@ fn infer_random_float(call: &Call) -> Result<Meta> {
 
 /// The seed and the instruction's number are operands, so that neither is part of a program's
 /// structure.
-const RANDOM: Operation = Operation {
+const RANDOM: Defaults = Defaults(Operation {
     parameters: &[
         takes::value("seed"),
         takes::value("instruction"),
@@ -82,8 +84,8 @@ const RANDOM: Operation = Operation {
     sharding: created,
     localize: Some(localize_random),
     batching: Batching::Drawn,
-    ..CREATE
-};
+    ..CREATE.0
+});
 
 pub static RAND: Operation = Operation {
     id: 5,
@@ -103,7 +105,7 @@ pub static RAND: Operation = Operation {
             )])
             .collect()
     },
-    ..RANDOM
+    ..RANDOM.with(facts(Unchanged, Same, Drawn))
 };
 
 pub static RANDN: Operation = Operation {
@@ -112,7 +114,7 @@ pub static RANDN: Operation = Operation {
     doc: "Standard normal numbers from (seed, instruction number, element).",
     infer: infer_random_float,
     samples: RAND.samples,
-    ..RANDOM
+    ..RANDOM.with(facts(Unchanged, Same, Drawn))
 };
 
 pub static RANDINT: Operation = Operation {
@@ -144,19 +146,19 @@ pub static RANDINT: Operation = Operation {
             })
             .collect()
     },
-    ..RANDOM
+    ..RANDOM.with(facts(Unchanged, Same, Drawn))
 };
 
 /// What a sampler takes besides the tensors of its distribution's parameters: it draws a number for
 /// each of their elements, of their dtype. Several attempts may be needed for one element; each has
 /// numbers of its own.
-const SAMPLER: Operation = Operation {
+const SAMPLER: Defaults = Defaults(Operation {
     infer: infer_sampled,
     sharding: sharding::elementwise,
     localize: Some(|attributes, part| [localize_part(attributes, 0, part)].into_iter().collect()),
     batching: Batching::Drawn,
-    ..CREATE
-};
+    ..CREATE.0
+});
 
 /// Parameters of a distribution are tensors of floats, of one shape and dtype.
 fn infer_sampled(call: &Call) -> Result<Meta> {
@@ -207,7 +209,7 @@ pub static POISSON: Operation = Operation {
             drawn(DType::F32, &[3, 5], &[2, 1, 8, 7]),
         ]
     },
-    ..SAMPLER
+    ..SAMPLER.with(facts(Unchanged, Estimated, Drawn))
 };
 
 pub static BINOMIAL: Operation = Operation {
@@ -232,5 +234,5 @@ pub static BINOMIAL: Operation = Operation {
             drawn(DType::F32, &[3, 5], &[2, 1, 8, 7]),
         ]
     },
-    ..SAMPLER
+    ..SAMPLER.with(facts(Unchanged, Estimated, Drawn))
 };

@@ -5,7 +5,9 @@ use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Parameter, Sample,
     Saved, Var, face, takes,
@@ -21,13 +23,13 @@ pub(super) const OVER: &[Parameter] = &[
 ];
 
 /// `dim` empty means all axes.
-const REDUCE: Operation = Operation {
+const REDUCE: Defaults = Defaults(Operation {
     family: Family::Reduce,
     parameters: OVER,
     face: face::BOTH,
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 const NUMBERS: &[DType] =
     &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
@@ -116,7 +118,7 @@ pub static SUM: Operation = Operation {
     gradient: Each(&[|g, s| spread(g, s, s.grad)]),
     samples: || with_axes(&[NUMBERS, &[DType::Bool]].concat(), 0.0, 3.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Sum).linear_in(&[1]),
-    ..REDUCE
+    ..REDUCE.with(facts(Float32, Reduction(Reduced), Computed))
 };
 
 pub static MEAN: Operation = Operation {
@@ -134,7 +136,7 @@ pub static MEAN: Operation = Operation {
         averaged: true,
         ..reduction(call, output, Reduction::Sum).linear_in(&[1])
     },
-    ..REDUCE
+    ..REDUCE.with(facts(Unchanged, Reduction(Reduced), Computed))
 };
 
 pub static PROD: Operation = Operation {
@@ -147,7 +149,7 @@ pub static PROD: Operation = Operation {
     saves: FIRST,
     samples: || with_axes(&[DType::F32, DType::F64, DType::I64], 0.5, 1.5, true),
     sharding: |call, output| reduction(call, output, Reduction::Prod),
-    ..REDUCE
+    ..REDUCE.with(facts(Float32, Products(Reduced), Computed))
 };
 
 /// The product of all other elements, also with zeros, as a function that has the right gradients
@@ -205,7 +207,7 @@ pub static AMAX: Operation = Operation {
     saves: FIRST | OUTPUT,
     samples: || with_axes(NUMBERS, 0.0, 9.0, false),
     sharding: |call, output| reduction(call, output, Reduction::Max),
-    ..REDUCE
+    ..REDUCE.with(facts(Unchanged, Selected, Computed))
 };
 
 pub static AMIN: Operation = Operation {
@@ -217,10 +219,10 @@ pub static AMIN: Operation = Operation {
     saves: FIRST | OUTPUT,
     samples: || with_axes(NUMBERS, 0.0, 9.0, false),
     sharding: |call, output| reduction(call, output, Reduction::Min),
-    ..REDUCE
+    ..REDUCE.with(facts(Unchanged, Selected, Computed))
 };
 
-const ARG: Operation = Operation {
+const ARG: Defaults = Defaults(Operation {
     infer: |call| {
         let (_, shape) = reduced_shape(call, false)?;
         if call.ints(0).len() > 1 {
@@ -246,24 +248,24 @@ const ARG: Operation = Operation {
     },
     sharding: along_kept_axes,
     batching: Batching::Rule(batching::structure::place),
-    ..REDUCE
-};
+    ..REDUCE.0
+});
 
 pub static ARGMAX: Operation = Operation {
     id: 70,
     name: "argmax",
     doc: "where the largest value is, the first of equals",
-    ..ARG
+    ..ARG.with(facts(Unchanged, IndexOf { is_max: true }, Computed))
 };
 
 pub static ARGMIN: Operation = Operation {
     id: 71,
     name: "argmin",
     doc: "where the smallest value is, the first of equals",
-    ..ARG
+    ..ARG.with(facts(Unchanged, IndexOf { is_max: false }, Computed))
 };
 
-const SPREAD: Operation = Operation {
+const SPREAD: Defaults = Defaults(Operation {
     parameters: &[
         takes::tensor("input"),
         takes::dims("dim").or(Default::None),
@@ -287,8 +289,8 @@ const SPREAD: Operation = Operation {
         samples
     },
     sharding: along_kept_axes,
-    ..REDUCE
-};
+    ..REDUCE.0
+});
 
 /// 2 (x - mean) / (n - correction), the slope of the variance.
 fn variance_slope(g: &mut dyn Graph, s: &Saved, factor: f64) -> Var {
@@ -310,7 +312,7 @@ pub static VAR: Operation = Operation {
     body: crate::operation::Body::Composite(|g, operands, attributes| {
         variance(g, *operands[0].tensor().expect("a tensor"), attributes)
     }),
-    ..SPREAD
+    ..SPREAD.with(facts(Unchanged, OfBody, Computed))
 };
 
 pub static STD: Operation = Operation {
@@ -331,7 +333,7 @@ pub static STD: Operation = Operation {
         let variance = variance(g, *operands[0].tensor().expect("a tensor"), attributes);
         g.sqrt(variance)
     }),
-    ..SPREAD
+    ..SPREAD.with(facts(Unchanged, OfBody, Computed))
 };
 
 fn variance(g: &mut dyn Graph, x: Var, attributes: &crate::Attributes) -> Var {
@@ -362,7 +364,7 @@ pub static ANY: Operation = Operation {
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Max),
-    ..REDUCE
+    ..REDUCE.with(facts(Unchanged, Selected, Computed))
 };
 
 pub static ALL: Operation = Operation {
@@ -373,5 +375,5 @@ pub static ALL: Operation = Operation {
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Min),
-    ..REDUCE
+    ..REDUCE.with(facts(Unchanged, Selected, Computed))
 };

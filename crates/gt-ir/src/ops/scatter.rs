@@ -9,7 +9,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::instruction::Attribute;
 use crate::number::Numbers;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, Default, FIRST, Family, Graph, Meta, NO_GRADIENT, OUTPUT, Operation, SECOND,
     Sample, Saved, THIRD, Var, face, takes,
@@ -28,13 +30,13 @@ fn infer(call: &Call) -> Result<Meta> {
     Ok(meta)
 }
 
-const SCATTERING: Operation = Operation {
+const SCATTERING: Defaults = Defaults(Operation {
     family: Family::Index,
     infer,
     sharding: along_whole_axes,
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 /// Shardable along the axes, other than the indexed one, that the index covers whole.
 fn along_whole_axes(call: &Call, output: &Meta) -> Rule {
@@ -101,7 +103,7 @@ pub static SCATTER: Operation = Operation {
         all.push(sample(&operands, &[Attribute::Int(0)]));
         all
     },
-    ..SCATTERING
+    ..SCATTERING.with(facts(Unchanged, Moved(&[0, 2]), Computed))
 };
 
 /// The ways to combine values in the order of the choice.
@@ -128,7 +130,7 @@ pub static SCATTER_REDUCE: Operation = Operation {
         let ways = (0..5).flat_map(|way| [(way, true), (way, false)]);
         ways.flat_map(|(way, own)| samples(&[Attribute::Int(way), Attribute::Bool(own)])).collect()
     },
-    ..SCATTERING
+    ..SCATTERING.with(facts(Unchanged, Estimated, Computed))
 };
 
 fn emit(g: &mut dyn Graph, s: &Saved, input: Var, source: Var) -> Var {

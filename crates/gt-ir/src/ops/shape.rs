@@ -6,12 +6,14 @@ use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::{Any, Each};
+use crate::operation::facts::says::*;
 use crate::operation::{Body, Call, ComplexRule, Default, Family, Meta, Operation, face, takes};
 use crate::shape::{Shape, axes, axis};
 use crate::sharding::{FactorRun, LocalPart, Rule, elementwise, localize_shape, shape_of};
 
-const RESHAPING: Operation = Operation { family: Family::Reshape, ..Operation::base() };
+const RESHAPING: Defaults = Defaults(Operation { family: Family::Reshape, ..Operation::base().0 });
 
 pub(super) const DTYPES: [DType; 5] = [DType::F32, DType::F64, DType::F16, DType::I64, DType::Bool];
 
@@ -62,7 +64,7 @@ pub static RESHAPE: Operation = Operation {
     sharding: reshape_rule,
     localize: Some(localize_shape),
     batching: Batching::Rule(batching::structure::reshape),
-    ..RESHAPING
+    ..RESHAPING.with(facts(Unchanged, Moved(&[0]), View))
 };
 
 pub static PERMUTE: Operation = Operation {
@@ -121,7 +123,7 @@ pub static PERMUTE: Operation = Operation {
         rule.linear_in(&[1])
     },
     batching: Batching::Rule(batching::structure::permute),
-    ..RESHAPING
+    ..RESHAPING.with(facts(Unchanged, Moved(&[0]), View))
 };
 
 pub static EXPAND: Operation = Operation {
@@ -151,7 +153,7 @@ pub static EXPAND: Operation = Operation {
     sharding: |call, output| elementwise(call, output).linear_in(&[1]),
     localize: Some(localize_shape),
     batching: Batching::Rule(batching::structure::expand),
-    ..RESHAPING
+    ..RESHAPING.with(facts(Unchanged, Moved(&[0]), RepeatedView))
 };
 
 /// The identity: under a signal, the planner gives the result the signal's placement.
@@ -167,7 +169,7 @@ pub static PLACE: Operation = Operation {
     body: Body::Composite(|_, operands, _| *operands[0].tensor().expect("a tensor")),
     samples: || vec![sample(&[x(DType::F32, &[2, 3])], &[]), sample(&[x(DType::I64, &[])], &[])],
     batching: Batching::Broadcast,
-    ..RESHAPING
+    ..RESHAPING.with(facts(Unchanged, OfBody, Computed))
 };
 
 pub static FLIP: Operation = Operation {
@@ -197,7 +199,7 @@ pub static FLIP: Operation = Operation {
         along(call, output, |axis| !turned.contains(&axis)).linear_in(&[1])
     },
     batching: Batching::Rule(batching::structure::flip),
-    ..RESHAPING
+    ..RESHAPING.with(facts(Unchanged, Moved(&[0]), Computed))
 };
 
 pub static CAT: Operation = Operation {
@@ -262,10 +264,10 @@ pub static CAT: Operation = Operation {
         rule.linear_in(if all == 0 { &[] } else { std::slice::from_ref(&all) })
     },
     batching: Batching::Leading,
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, MovedFromAll, Computed))
 };
 
-const TRIANGLE: Operation = Operation {
+const TRIANGLE: Defaults = Defaults(Operation {
     family: Family::Index,
     parameters: &[takes::tensor("input"), takes::int("diagonal").or(Default::Int(0))],
     face: face::ELEMENTWISE,
@@ -294,8 +296,8 @@ const TRIANGLE: Operation = Operation {
     sharding: |call, output| elementwise(call, output).linear_in(&[1]),
     localize: Some(localize_diagonal),
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 pub static TRIL: Operation = Operation {
     id: 92,
@@ -303,7 +305,7 @@ pub static TRIL: Operation = Operation {
     doc: "the values on and below a diagonal of the last two axes, zeros above",
     complex: ComplexRule::OwnRule,
     gradient: Each(&[|g, s| g.tril(s.grad, s.int(0))]),
-    ..TRIANGLE
+    ..TRIANGLE.with(facts(Unchanged, Moved(&[0]), Computed))
 };
 
 pub static TRIU: Operation = Operation {
@@ -312,7 +314,7 @@ pub static TRIU: Operation = Operation {
     doc: "the values on and above a diagonal of the last two axes, zeros below",
     complex: ComplexRule::OwnRule,
     gradient: Each(&[|g, s| g.triu(s.grad, s.int(0))]),
-    ..TRIANGLE
+    ..TRIANGLE.with(facts(Unchanged, Moved(&[0]), Computed))
 };
 
 /// Shards any axis that `free` accepts, the same in the first operand and the output.

@@ -7,7 +7,9 @@ use crate::batching::{self, Batching};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{Call, ComplexRule, Family, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{LocalPart, shape_of};
@@ -48,7 +50,7 @@ fn region(call: &Call, meta: &Meta) -> Result<Shape> {
     Ok(shape)
 }
 
-const SLICING: Operation = Operation {
+const SLICING: Defaults = Defaults(Operation {
     family: Family::Slice,
     parameters: &[
         takes::tensor("input"),
@@ -56,8 +58,8 @@ const SLICING: Operation = Operation {
         takes::ints("sizes"),
         takes::ints("steps"),
     ],
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 /// Starts, sizes and steps for a tensor of [4, 5] in the samples.
 fn regions() -> [[Attribute; 3]; 3] {
@@ -95,7 +97,7 @@ pub static SLICE: Operation = Operation {
     },
     localize: Some(localize_slice),
     batching: Batching::Rule(batching::structure::slice),
-    ..SLICING
+    ..SLICING.with(facts(Unchanged, Moved(&[0]), View))
 };
 
 pub static SLICE_ASSIGN: Operation = Operation {
@@ -161,7 +163,7 @@ pub static SLICE_ASSIGN: Operation = Operation {
     },
     localize: Some(localize_assign),
     batching: Batching::Rule(batching::structure::slice_assign),
-    ..SLICING
+    ..SLICING.with(facts(Unchanged, Moved(&[0, 1]), Computed))
 };
 
 /// A part's slice has the size of the output part.

@@ -2,6 +2,8 @@
 //!
 //! Formulas of gradients are those of the NIST Digital Library of Mathematical Functions.
 
+use crate::operation::Defaults;
+use crate::operation::facts::says::*;
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
 use super::infer::elementwise_float;
@@ -18,15 +20,15 @@ use crate::sharding;
 use crate::{Graph, Operand};
 use smallvec::smallvec;
 
-pub(super) const FUNCTION: Operation = Operation {
+pub(super) const FUNCTION: Defaults = Defaults(Operation {
     infer: elementwise_float,
     saves: FIRST,
     face: face::ELEMENTWISE | face::SPECIAL,
-    ..UNARY
-};
+    ..UNARY.0
+});
 
 /// Of `gt.special` alone.
-pub(super) const RARE: Operation = Operation { face: face::SPECIAL, ..FUNCTION };
+pub(super) const RARE: Defaults = Defaults(Operation { face: face::SPECIAL, ..FUNCTION.0 });
 
 pub(super) fn scaled(g: &mut dyn Graph, s: &Saved, slope: Var) -> Var {
     g.mul(s.grad, slope)
@@ -49,7 +51,7 @@ pub static ERFC: Operation = Operation {
         scaled(g, s, slope)
     }]),
     samples: || unary(MIXED, -2.0, 2.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static ERFINV: Operation = Operation {
@@ -65,7 +67,7 @@ pub static ERFINV: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(FLOATS, -0.9, 0.9),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Coarse), Computed))
 };
 
 pub static LGAMMA: Operation = Operation {
@@ -78,7 +80,7 @@ pub static LGAMMA: Operation = Operation {
         scaled(g, s, slope)
     }]),
     samples: || unary(MIXED, 0.5, 4.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static DIGAMMA: Operation = Operation {
@@ -91,7 +93,7 @@ pub static DIGAMMA: Operation = Operation {
         scaled(g, s, slope)
     }]),
     samples: || unary(MIXED, 0.5, 4.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static POLYGAMMA: Operation = Operation {
@@ -109,7 +111,7 @@ pub static POLYGAMMA: Operation = Operation {
         let x = |dtype, n: i64| sample(&[tensor(dtype, &[2, 3], 0.5, 4.0)], &[Attribute::Int(n)]);
         vec![x(DType::F32, 1), x(DType::F64, 2), x(DType::F64, 0), x(DType::I64, 1)]
     },
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static ERFCX: Operation = Operation {
@@ -125,7 +127,7 @@ pub static ERFCX: Operation = Operation {
     }]),
     saves: FIRST | OUTPUT,
     samples: || unary(MIXED, -1.0, 3.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static NDTRI: Operation = Operation {
@@ -142,7 +144,7 @@ pub static NDTRI: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(FLOATS, 0.1, 0.9),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static LOG_NDTR: Operation = Operation {
@@ -157,11 +159,11 @@ pub static LOG_NDTR: Operation = Operation {
         scaled(g, s, slope)
     }]),
     samples: || unary(MIXED, -3.0, 3.0),
-    ..RARE
+    ..RARE.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 /// Of two floats.
-const PAIR: Operation = Operation {
+const PAIR: Defaults = Defaults(Operation {
     family: Family::Binary,
     parameters: &[takes::value("input"), takes::value("other")],
     face: face::ELEMENTWISE | face::SPECIAL,
@@ -169,8 +171,8 @@ const PAIR: Operation = Operation {
     infer: elementwise_float,
     saves: FIRST | SECOND,
     batching: Batching::Broadcast,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 /// x^(a - 1) exp(-x) / gamma(a), the slope of igamma in x.
 fn density(g: &mut dyn Graph, s: &Saved) -> Var {
@@ -197,7 +199,7 @@ pub static IGAMMA: Operation = Operation {
     underived: FIRST,
     gradient: Each(&[NO_GRADIENT, with_x]),
     samples: || binary(FLOATS, (0.5, 3.0), (0.5, 3.0)),
-    ..PAIR
+    ..PAIR.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static IGAMMAC: Operation = Operation {
@@ -211,7 +213,7 @@ pub static IGAMMAC: Operation = Operation {
         g.neg(grad)
     }]),
     samples: || binary(FLOATS, (0.5, 3.0), (0.5, 3.0)),
-    ..PAIR
+    ..PAIR.with(facts(Unchanged, Function(Coarse), Computed))
 };
 
 pub static ZETA: Operation = Operation {
@@ -229,5 +231,5 @@ pub static ZETA: Operation = Operation {
         scaled(g, s, minus)
     }]),
     samples: || binary(FLOATS, (2.0, 4.0), (0.5, 3.0)),
-    ..PAIR
+    ..PAIR.with(facts(Unchanged, Function(Coarse), Computed))
 };

@@ -7,19 +7,21 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::instruction::Operand;
 use crate::number::{self, Numbers};
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     ComplexRule, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, Var, takes,
 };
 use crate::sharding;
 
-const TERNARY: Operation = Operation {
+const TERNARY: Defaults = Defaults(Operation {
     family: Family::Ternary,
     parameters: &[takes::value("input"), takes::value("a"), takes::value("b")],
     sharding: sharding::elementwise,
     batching: Batching::Broadcast,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 pub static WHERE: Operation = Operation {
     id: 60,
@@ -58,7 +60,7 @@ pub static WHERE: Operation = Operation {
         samples.push(sample(&[condition(&[0]), value(DType::F32, &[1]), given(2.0)], &[]));
         samples
     },
-    ..TERNARY
+    ..TERNARY.with(facts(Unchanged, Chosen, Computed))
 };
 
 pub static CLAMP: Operation = Operation {
@@ -108,7 +110,7 @@ pub static CLAMP: Operation = Operation {
         ));
         samples
     },
-    ..TERNARY
+    ..TERNARY.with(facts(Unchanged, Selected, Computed))
 };
 
 pub static MUL_ADD: Operation = Operation {
@@ -134,5 +136,5 @@ pub static MUL_ADD: Operation = Operation {
         samples.push(sample(&[x(DType::F32, &[40]), x(DType::F32, &[40]), given(-0.5)], &[]));
         samples
     },
-    ..TERNARY
+    ..TERNARY.with(facts(Unchanged, ProductSum, Computed))
 };

@@ -1,6 +1,8 @@
 //! Trigonometric and hyperbolic functions and their inverses, and logarithms and powers to other
 //! bases.
 
+use crate::operation::Defaults;
+use crate::operation::facts::says::*;
 use std::f64::consts::{LN_2, LN_10};
 
 use super::infer::{elementwise_float, number};
@@ -11,7 +13,8 @@ use crate::operation::Gradient::Each;
 use crate::operation::{ComplexRule, FIRST, Family, OUTPUT, Operation, SECOND, face, takes};
 use crate::sharding;
 
-const FUNCTION: Operation = Operation { infer: elementwise_float, saves: FIRST, ..UNARY };
+const FUNCTION: Defaults =
+    Defaults(Operation { infer: elementwise_float, saves: FIRST, ..UNARY.0 });
 
 pub static TAN: Operation = Operation {
     id: 112,
@@ -26,7 +29,7 @@ pub static TAN: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(MIXED, -1.0, 1.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Coarse), Computed))
 };
 
 pub static ASIN: Operation = Operation {
@@ -43,7 +46,7 @@ pub static ASIN: Operation = Operation {
         g.div(s.grad, root)
     }]),
     samples: || unary(FLOATS, -0.9, 0.9),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static ACOS: Operation = Operation {
@@ -60,7 +63,7 @@ pub static ACOS: Operation = Operation {
         g.neg(slope)
     }]),
     samples: || unary(FLOATS, -0.9, 0.9),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static ATAN: Operation = Operation {
@@ -75,7 +78,7 @@ pub static ATAN: Operation = Operation {
         g.div(s.grad, sum)
     }]),
     samples: || unary(MIXED, -3.0, 3.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static SINH: Operation = Operation {
@@ -88,7 +91,7 @@ pub static SINH: Operation = Operation {
         g.mul(s.grad, slope)
     }]),
     samples: || unary(MIXED, -3.0, 3.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static COSH: Operation = Operation {
@@ -101,7 +104,7 @@ pub static COSH: Operation = Operation {
         g.mul(s.grad, slope)
     }]),
     samples: || unary(MIXED, -3.0, 3.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static ASINH: Operation = Operation {
@@ -117,7 +120,7 @@ pub static ASINH: Operation = Operation {
         g.div(s.grad, root)
     }]),
     samples: || unary(MIXED, -3.0, 3.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static ACOSH: Operation = Operation {
@@ -134,7 +137,7 @@ pub static ACOSH: Operation = Operation {
         g.div(s.grad, root)
     }]),
     samples: || unary(FLOATS, 1.1, 4.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static ATANH: Operation = Operation {
@@ -149,7 +152,7 @@ pub static ATANH: Operation = Operation {
         g.div(s.grad, rest)
     }]),
     samples: || unary(FLOATS, -0.9, 0.9),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static LOG2: Operation = Operation {
@@ -162,7 +165,7 @@ pub static LOG2: Operation = Operation {
         g.div(s.grad, scaled)
     }]),
     samples: || unary(MIXED, 0.5, 4.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static LOG10: Operation = Operation {
@@ -175,7 +178,7 @@ pub static LOG10: Operation = Operation {
         g.div(s.grad, scaled)
     }]),
     samples: || unary(MIXED, 0.5, 4.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static EXP2: Operation = Operation {
@@ -190,11 +193,11 @@ pub static EXP2: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(MIXED, -2.0, 2.0),
-    ..FUNCTION
+    ..FUNCTION.with(facts(Unchanged, Function(Units), Computed))
 };
 
 /// Of two floats.
-const PAIR: Operation = Operation {
+const PAIR: Defaults = Defaults(Operation {
     family: Family::Binary,
     parameters: &[takes::value("input"), takes::value("other")],
     face: face::ELEMENTWISE,
@@ -202,8 +205,8 @@ const PAIR: Operation = Operation {
     infer: elementwise_float,
     saves: FIRST | SECOND,
     batching: Batching::Broadcast,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 pub static ATAN2: Operation = Operation {
     id: 124,
@@ -222,7 +225,7 @@ pub static ATAN2: Operation = Operation {
         },
     ]),
     samples: || binary(FLOATS, (-3.0, 3.0), (0.5, 3.0)),
-    ..PAIR
+    ..PAIR.with(facts(Unchanged, Function(Units), Computed))
 };
 
 /// grad / (a^2 + b^2), and 0 where both are 0.
@@ -252,5 +255,5 @@ pub static HYPOT: Operation = Operation {
     infer: number,
     saves: FIRST | SECOND | OUTPUT,
     samples: || binary(FLOATS, (0.5, 3.0), (0.5, 3.0)),
-    ..PAIR
+    ..PAIR.with(facts(Unchanged, Function(Units), Computed))
 };

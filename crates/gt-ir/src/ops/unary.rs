@@ -6,20 +6,22 @@ use crate::batching::Batching;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, FIRST, Family, Meta, OUTPUT, Operation, dtype, face, takes,
 };
 use crate::sharding::{self, Sharding};
 
-pub(super) const UNARY: Operation = Operation {
+pub(super) const UNARY: Defaults = Defaults(Operation {
     family: Family::Unary,
     parameters: &[takes::tensor("input")],
     face: face::ELEMENTWISE,
     sharding: sharding::elementwise,
     batching: Batching::Broadcast,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 /// Elementwise, and linear.
 const LINEAR: Sharding = |call, output| sharding::elementwise(call, output).linear_in(&[1]);
@@ -76,7 +78,7 @@ pub static CAST: Operation = Operation {
         }
         samples
     },
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Cast, Computed))
 };
 
 /// The target dtype of a cast.
@@ -93,7 +95,7 @@ pub static NEG: Operation = Operation {
     gradient: Each(&[|g, s| g.neg(s.grad)]),
     sharding: LINEAR,
     samples: || unary(NUMBERS, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Negated, Computed))
 };
 
 pub static ABS: Operation = Operation {
@@ -112,7 +114,7 @@ pub static ABS: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(NUMBERS, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Negated, Computed))
 };
 
 pub static SIGN: Operation = Operation {
@@ -122,7 +124,7 @@ pub static SIGN: Operation = Operation {
     infer: elementwise,
     gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static EXP: Operation = Operation {
@@ -134,7 +136,7 @@ pub static EXP: Operation = Operation {
     gradient: Each(&[|g, s| g.mul(s.grad, s.output())]),
     saves: OUTPUT,
     samples: || unary(MIXED, -2.0, 2.0),
-    ..UNARY
+    ..UNARY.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static LOG: Operation = Operation {
@@ -146,7 +148,7 @@ pub static LOG: Operation = Operation {
     gradient: Each(&[|g, s| g.div(s.grad, s.tensor(0))]),
     saves: FIRST,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..UNARY
+    ..UNARY.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static LOG1P: Operation = Operation {
@@ -161,7 +163,7 @@ pub static LOG1P: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, -0.5, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static EXPM1: Operation = Operation {
@@ -176,7 +178,7 @@ pub static EXPM1: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(MIXED, -2.0, 2.0),
-    ..UNARY
+    ..UNARY.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static SQRT: Operation = Operation {
@@ -191,7 +193,7 @@ pub static SQRT: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Function(Accuracy::Rounded), Computed))
 };
 
 pub static RSQRT: Operation = Operation {
@@ -207,7 +209,7 @@ pub static RSQRT: Operation = Operation {
     }]),
     saves: OUTPUT,
     samples: || unary(MIXED, 0.5, 4.0),
-    ..UNARY
+    ..UNARY.with(facts(Float32, Function(Units), Computed))
 };
 
 pub static SIN: Operation = Operation {
@@ -222,7 +224,7 @@ pub static SIN: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static COS: Operation = Operation {
@@ -238,7 +240,7 @@ pub static COS: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static ERF: Operation = Operation {
@@ -255,7 +257,7 @@ pub static ERF: Operation = Operation {
     }]),
     saves: FIRST,
     samples: || unary(MIXED, -2.0, 2.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static SIGMOID: Operation = Operation {
@@ -272,7 +274,7 @@ pub static SIGMOID: Operation = Operation {
     saves: OUTPUT,
     samples: || unary(MIXED, -4.0, 4.0),
     face: face::ELEMENTWISE | face::FUNCTIONAL,
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static TANH: Operation = Operation {
@@ -289,7 +291,7 @@ pub static TANH: Operation = Operation {
     saves: OUTPUT,
     samples: || unary(MIXED, -2.0, 2.0),
     face: face::ELEMENTWISE | face::FUNCTIONAL,
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Function(Units), Computed))
 };
 
 pub static RELU: Operation = Operation {
@@ -304,7 +306,7 @@ pub static RELU: Operation = Operation {
     saves: OUTPUT,
     samples: || unary(NUMBERS, -3.0, 3.0),
     face: face::ELEMENTWISE | face::FUNCTIONAL,
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Selected, Computed))
 };
 
 /// floor, ceil and round are the identity on integers.
@@ -315,7 +317,7 @@ pub static FLOOR: Operation = Operation {
     infer: not_bool,
     gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static CEIL: Operation = Operation {
@@ -325,7 +327,7 @@ pub static CEIL: Operation = Operation {
     infer: not_bool,
     gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static ROUND: Operation = Operation {
@@ -335,7 +337,7 @@ pub static ROUND: Operation = Operation {
     infer: not_bool,
     gradient: Each(&[|g, s| g.zeros_like(s.grad)]),
     samples: || unary(NUMBERS, -3.0, 3.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static LOGICAL_NOT: Operation = Operation {
@@ -345,7 +347,7 @@ pub static LOGICAL_NOT: Operation = Operation {
     complex: ComplexRule::OwnRule,
     infer: elementwise_bool,
     samples: || unary(&[DType::Bool, DType::F32, DType::I64], -1.0, 2.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Stepwise, Computed))
 };
 
 pub static BITWISE_NOT: Operation = Operation {
@@ -365,7 +367,7 @@ pub static BITWISE_NOT: Operation = Operation {
         Ok(meta)
     },
     samples: || unary(&[DType::Bool, DType::I64, DType::U8, DType::I32], 0.0, 2.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Bits, Computed))
 };
 
 pub static ISNAN: Operation = Operation {
@@ -375,5 +377,5 @@ pub static ISNAN: Operation = Operation {
     complex: ComplexRule::OwnRule,
     infer: elementwise_bool,
     samples: || unary(FLOATS, -1.0, 1.0),
-    ..UNARY
+    ..UNARY.with(facts(Unchanged, Finiteness, Computed))
 };

@@ -2,6 +2,7 @@
 //! kinds of operands.
 
 use gt::ir::instruction::Operands;
+use gt::ir::operation::ResultKind;
 use gt::ir::ops::custom::{self, CUSTOM};
 use gt::ir::{Attributes, DType, Meta, Operand, Operation, Scalar};
 use gt::worker::EngineError;
@@ -76,7 +77,7 @@ impl EngineLowering {
         classes: &Classes,
         call: &OperationCall,
     ) -> PyResult<EngineLowering> {
-        if *call.operation == CUSTOM {
+        if call.operation.facts.result == ResultKind::UserCode {
             return EngineLowering::custom(engine, call.attributes);
         }
         let kinds = call.operands.iter().map(|operand| match operand {
@@ -125,7 +126,7 @@ impl EngineLowering {
 
 fn key(call: &OperationCall) -> LoweringKey {
     let id = call.operation.id.to_le_bytes();
-    if *call.operation == CUSTOM {
+    if call.operation.facts.result == ResultKind::UserCode {
         let name = custom::name(call.attributes).unwrap_or_default();
         return id.into_iter().chain(name.into_bytes()).collect();
     }

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use gt::NativeEngine;
 use gt::ir::instruction::{Operands, Results};
+use gt::ir::operation::Facts;
 use gt::ir::{Attributes, Meta, Operand, Operation, ops};
 use gt::worker::{Engine, composite};
 use numpy::PyArray1;
@@ -116,22 +117,31 @@ fn compute<'py>(
     })
 }
 
-/// Return a dict of the names of each operation's operands, in order.
+/// Return a dict of what each operation declares: `operands` and `attributes` (names, in order),
+/// `autocast` (`"unchanged"`, `"lower"` or `"float32"`) and `result` (`"computed"`, `"view"`,
+/// `"repeatedview"`, `"drawn"`, `"usercode"` or `"committed"`).
 #[pyfunction]
-fn operand_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let names = PyDict::new(py);
+fn declarations(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
     for operation in ops::ALL {
         let operands = operation.parameters.iter().filter(|of| of.attribute().is_none());
-        let own: Vec<_> = operands.map(|of| of.name).collect();
-        names.set_item(operation.name, PyTuple::new(py, own)?)?;
+        let operands: Vec<_> = operands.map(|of| of.name).collect();
+        let attributes: Vec<_> = operation.attributes().map(|(of, _)| of.name).collect();
+        let declared = PyDict::new(py);
+        declared.set_item("operands", PyTuple::new(py, operands)?)?;
+        declared.set_item("attributes", PyTuple::new(py, attributes)?)?;
+        let Facts { autocast, result, .. } = operation.facts;
+        declared.set_item("autocast", format!("{autocast:?}").to_lowercase())?;
+        declared.set_item("result", format!("{result:?}").to_lowercase())?;
+        all.set_item(operation.name, declared)?;
     }
-    Ok(names)
+    Ok(all)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let native = PyModule::new(module.py(), "native")?;
     native.add_function(wrap_pyfunction!(infer, &native)?)?;
     native.add_function(wrap_pyfunction!(compute, &native)?)?;
-    native.add_function(wrap_pyfunction!(operand_names, &native)?)?;
+    native.add_function(wrap_pyfunction!(declarations, &native)?)?;
     module.add_submodule(&native)
 }

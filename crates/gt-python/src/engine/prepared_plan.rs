@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gt::compiled::Reports;
 use gt::environment;
-use gt::ir::ops::custom::CUSTOM;
+use gt::ir::operation::ResultKind;
 use gt::ir::statistics::Compilation;
 use gt::ir::{Operand, Scalar};
 use gt::worker::EngineError;
@@ -158,7 +158,13 @@ impl PreparedPlan {
             CompileMode::Asked => self.plan.compile,
             CompileMode::Background | CompileMode::First => true,
         };
-        if !wanted || self.plan.steps.iter().any(|step| *step.operation == CUSTOM) {
+        if !wanted
+            || self
+                .plan
+                .steps
+                .iter()
+                .any(|step| step.operation.facts.result == ResultKind::UserCode)
+        {
             return Ok(());
         }
         let is_random = |step: &PlanStep| PythonEngine::is_random(step.operation);

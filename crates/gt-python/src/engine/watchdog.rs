@@ -13,7 +13,7 @@ use gt::drivers::embedded::fork::InEngine;
 use gt::environment;
 use gt::ir::instruction::Operands;
 use gt::ir::operation::Family;
-use gt::ir::ops::custom::CUSTOM;
+use gt::ir::operation::ResultKind;
 use gt::ir::{Meta, Operand, Operation};
 
 use super::{EngineTensor, compiler};
@@ -92,7 +92,7 @@ impl Cost {
     /// Returns the cost of an operation. The family of matrix products includes decompositions and
     /// attention, whose work can exceed the estimate by a factor of up to the length of an axis.
     pub fn of(operation: &Operation, operands: &[Operand<Meta>], output: Meta) -> Cost {
-        if *operation == CUSTOM {
+        if operation.facts.result == ResultKind::UserCode {
             return Cost::Unknown;
         }
         let work = operation.work(operands, output);

@@ -1,6 +1,6 @@
 //! Error analysis of a plan: it is evaluated once more, for the bounds of its outputs.
 
-use gt_ir::operation::{Graph, Var, int, ints};
+use gt_ir::operation::{ErrorBound, Graph, Var, int, ints};
 use gt_ir::shape::axis;
 use gt_ir::{Attributes, Operand, TensorData};
 
@@ -123,23 +123,16 @@ impl<E: Engine> Analysis<'_, E> {
 
     /// The values among which a result chooses by their index, if it does and they are uncertain.
     fn chosen_among(&mut self, of: &Use, place: usize) -> Result<Option<Ties>, EngineError> {
-        let chooses = match of.operation.name {
-            "argmax" | "argmin" => place == 0,
-            "sort" | "topk" | "max_along" | "min_along" | "cummax" | "cummin" => place == 1,
-            _ => false,
+        // The index of an element: over these axes, or along this one.
+        let along = match (of.operation.facts.bound, place) {
+            (ErrorBound::IndexOf { .. }, 0) => ints(of.attributes, 0).first().copied(),
+            (ErrorBound::Ordered { has_ties: true }, 1) => Some(int(of.attributes, 0)),
+            _ => return Ok(None),
         };
         let Some(&Operand::Tensor(Pair { value, bound: Some(bound) })) = of.operands.first() else {
             return Ok(None);
         };
-        if !chooses {
-            return Ok(None);
-        }
         let (rank, name) = (self.eager.meta(value).shape.rank(), of.operation.name);
-        let along = if name.starts_with("arg") {
-            ints(of.attributes, 0).first().copied()
-        } else {
-            Some(int(of.attributes, 0))
-        };
         let axis = along.and_then(|along| axis(along, rank, name).ok());
         let value = *wide(&mut self.eager, value.into()).tensor().expect("of a tensor");
         let (values, bounds) = (self.read(value)?, self.read(bound)?);

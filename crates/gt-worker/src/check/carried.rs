@@ -1,7 +1,7 @@
 //! Propagation of operands' bounds: moved, added, multiplied, selected.
 
 use gt_ir::instruction::Attribute;
-use gt_ir::operation::{Graph, Var, int, ints};
+use gt_ir::operation::{Graph, TermCount, Var, int, ints};
 use gt_ir::ops::reduce;
 use gt_ir::shape::axis;
 use gt_ir::{Attributes, DType, Operand, Operation, Scalar};
@@ -19,8 +19,8 @@ pub fn gamma(terms: f64, unit: f64) -> f64 {
     2.0 * terms.min(32.0 * terms.sqrt()) * unit
 }
 
-/// How many numbers are added for each element of the result.
-pub fn terms_of(g: &dyn Graph, of: &Use, result: Var) -> f64 {
+/// How many numbers are added or multiplied for each element of the result.
+pub fn terms_of(g: &dyn Graph, of: &Use, result: Var, count: TermCount) -> f64 {
     let shape = |index: usize| of.value(index).tensor().map(|&var| g.meta(var).shape);
     let along = |index: usize, at: i64| {
         shape(index).map_or(1, |shape| match axis(at, shape.rank(), of.operation.name) {
@@ -28,15 +28,15 @@ pub fn terms_of(g: &dyn Graph, of: &Use, result: Var) -> f64 {
             _ => 1,
         })
     };
-    let terms = match of.operation.name {
-        "matmul" => along(0, -1),
-        "conv_general" => shape(1).map_or(1, |shape| shape[1..].iter().product()),
-        "index_add" => 1 + shape(1).map_or(1, |shape| shape.numel()),
-        "scatter_add" => 1 + along(2, int(of.attributes, 0)),
-        "sum" | "mean" | "prod" => {
+    let terms = match count {
+        TermCount::LastAxis => along(0, -1),
+        TermCount::AlongAxis => along(0, int(of.attributes, 0)),
+        TermCount::Reduced => {
             shape(0).map_or(1, |shape| shape.numel()) / g.meta(result).shape.numel().max(1)
         }
-        _ => along(0, int(of.attributes, 0)),
+        TermCount::Filter => shape(1).map_or(1, |shape| shape[1..].iter().product()),
+        TermCount::Indices => shape(1).map_or(1, |shape| shape.numel()),
+        TermCount::ScatteredAlongAxis => along(2, int(of.attributes, 0)),
     };
     terms.max(1) as f64
 }
@@ -114,13 +114,16 @@ pub fn chosen(g: &mut dyn Graph, of: &Use) -> Option<Var> {
     Some(g.select(doubted, apart, own))
 }
 
-/// Complex numbers and the pairs of real ones that they consist of.
-pub fn parts(g: &mut dyn Graph, of: &Use, result: Var) -> Option<Var> {
+/// Complex numbers of pairs of real ones.
+pub fn paired(g: &mut dyn Graph, of: &Use) -> Option<Var> {
     let bound = *of.bound(g, 0)?.tensor()?;
     let rank = g.shape(bound).rank();
-    if of.operation.name == "view_as_complex" {
-        return Some(g.sum(bound, &[rank as i64 - 1], false));
-    }
+    Some(g.sum(bound, &[rank as i64 - 1], false))
+}
+
+/// The pairs of real numbers that complex ones consist of.
+pub fn pairs(g: &mut dyn Graph, of: &Use, result: Var) -> Option<Var> {
+    let bound = *of.bound(g, 0)?.tensor()?;
     let mut shape: Vec<usize> = g.shape(bound).to_vec();
     shape.push(1);
     let column =
@@ -237,10 +240,9 @@ pub fn remainder(g: &mut dyn Graph, of: &Use, result: Var, own: f64) -> Option<V
 }
 
 /// argmax, argmin: certain where no other element may be as large.
-pub fn candidates(g: &mut dyn Graph, of: &Use, result: Var) -> Var {
+pub fn candidates(g: &mut dyn Graph, of: &Use, result: Var, is_max: bool) -> Var {
     let value = wide(g, of.value(0));
     let bound = of.bound(g, 0).expect("the operand is uncertain");
-    let is_max = of.operation.name == "argmax";
     let value = if is_max { value } else { Operand::Tensor(g.neg(value)) };
     let (low, high) = (g.sub(value, bound), g.add(value, bound));
     let over = smallvec![Attribute::ints(ints(of.attributes, 0)), Attribute::Bool(true)];

@@ -1,7 +1,7 @@
 //! How a function carries on what its operands may be apart, found by evaluating it around them.
 
 use gt_ir::instruction::Attribute;
-use gt_ir::operation::{Graph, Var};
+use gt_ir::operation::{ErrorBound, Graph, Var};
 use gt_ir::ops::{binary, random, reduce, ternary};
 use gt_ir::{DType, Operand, Scalar};
 use smallvec::smallvec;
@@ -72,7 +72,7 @@ fn ends(g: &mut dyn Graph, of: &Use, operand: usize) -> Vec<Value> {
 
 /// A quotient is unknown where the divisor may be zero.
 fn poles(g: &mut dyn Graph, of: &Use, bound: Var) -> Var {
-    if !["div", "floor_divide"].contains(&of.operation.name) {
+    if !matches!(of.operation.facts.bound, ErrorBound::Quotient { .. }) {
         return bound;
     }
     let Some(doubt) = of.bound(g, 1) else { return bound };

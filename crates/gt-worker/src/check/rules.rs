@@ -2,13 +2,13 @@
 //!
 //! A rule is given how far the operands may be apart, and adds what the operation itself loses.
 
-use gt_ir::operation::{Body, Graph, Var, float, int};
+use gt_ir::operation::{Accuracy, Body, ErrorBound, Graph, TermCount, Var, float, int};
 use gt_ir::ops::binary;
 use gt_ir::{Attributes, DType, Operand, Operation, Scalar};
 
 use super::carried::{
-    candidates, cast, chosen, gamma, grown_product, joined, moved, parts, product, remainder,
-    spread, terms_of, unknown,
+    candidates, cast, chosen, gamma, grown_product, joined, moved, paired, pairs, product,
+    remainder, spread, terms_of, unknown,
 };
 use super::composite::Walk;
 use super::corners::{corners, nearly_equal, perturbed, uncertain};
@@ -140,144 +140,131 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
     }
     let (own, computed) = (unit(dtype), unit(computing(dtype)));
     let is_exact = of.is_exact(g);
-    match of.operation.name {
-        "rand" | "randn" | "randint" | "eye" | "nonzero" => None,
-        "full" => (own > 0.0).then(|| rounding(g, result, own, 0.0)),
-        "arange" | "linspace" => {
+    match of.operation.facts.bound {
+        ErrorBound::Same | ErrorBound::OfBody => None,
+        ErrorBound::Rounded => (own > 0.0).then(|| rounding(g, result, own, 0.0)),
+        ErrorBound::Spaced => {
             let ends: f64 =
                 of.operands.iter().filter_map(|of| Some(of.scalar()?.as_f64().abs())).sum();
             (own > 0.0).then(|| rounding(g, result, 8.0 * own, 8.0 * own * ends))
         }
-        "reshape" | "permute" | "expand" | "flip" | "slice" | "tril" | "triu" | "gather"
-        | "index_select" | "masked_rows" => moved(g, of, &[0]),
-        "slice_assign" => moved(g, of, &[0, 1]),
-        "cat" => moved(g, of, &(0..of.operands.len()).collect::<Vec<_>>()),
-        "index_copy" | "scatter" | "masked_rows_scatter" => moved(g, of, &[0, 2]),
-        "where" => chosen(g, of),
-        "neg" | "abs" | "conj" => of.bound(g, 0).map(|bound| *bound.tensor().expect("of a tensor")),
-        "view_as_real" | "view_as_complex" => parts(g, of, result),
-        "cast" => cast(g, of, result, dtype, own),
-        "add" | "sub" => {
+        ErrorBound::Moved(from) => moved(g, of, from),
+        ErrorBound::MovedFromAll => moved(g, of, &(0..of.operands.len()).collect::<Vec<_>>()),
+        ErrorBound::Chosen => chosen(g, of),
+        ErrorBound::Negated => of.bound(g, 0).map(|bound| *bound.tensor().expect("of a tensor")),
+        ErrorBound::ComplexToReal => pairs(g, of, result),
+        ErrorBound::RealToComplex => paired(g, of),
+        ErrorBound::Cast => cast(g, of, result, dtype, own),
+        ErrorBound::Sum => {
             let bounds = [of.bound(g, 0), of.bound(g, 1)];
             let sum = bounds.into_iter().flatten().reduce(|a, b| plus(g, a, b));
             let sum = sum.map(|sum| spread(g, sum, result));
             joined(g, sum, 2.0 * own, result, dtype)
         }
-        "mul" => {
+        ErrorBound::Product => {
             let product = product(g, of, 0, 1, &binary::MUL, 0.0);
             joined(g, product, 2.0 * own, result, dtype)
         }
-        "mul_add" => {
+        ErrorBound::ProductSum => {
             let product = product(g, of, 1, 2, &binary::MUL, 2.0 * own);
             let bound = of.bound(g, 0).map(|bound| spread(g, bound, result));
             let sum = total(g, &[product, bound]).map(|sum| spread(g, sum.into(), result));
             joined(g, sum, 2.0 * own, result, dtype)
         }
-        "matmul" | "conv_general" => {
-            let terms = terms_of(g, of, result);
+        ErrorBound::Contraction(terms) => {
+            let terms = terms_of(g, of, result, terms);
             let lost = gamma(terms, computed) + of.loses.of_factors(computing(dtype));
             let product = product(g, of, 0, 1, of.operation, lost);
             joined(g, product, 2.0 * own, result, dtype)
         }
-        "sum" | "mean" | "cumsum" => {
-            let lost = gamma(terms_of(g, of, result), computed);
+        ErrorBound::Reduction(terms) => {
+            let lost = gamma(terms_of(g, of, result, terms), computed);
             let sum = of.grown(g, 0, lost).filter(|_| own > 0.0 || !is_exact);
             let sum = sum.map(|sum| g.emit(of.operation, &[sum], of.attributes.clone()));
             joined(g, sum, 2.0 * own, result, dtype)
         }
-        "index_add" | "scatter_add" => {
+        ErrorBound::ScatteredSum(terms) => {
             // Each is added to the existing element, in the result's dtype.
-            let lost = gamma(terms_of(g, of, result), own);
+            let lost = gamma(1.0 + terms_of(g, of, result, terms), own);
             let [Some(a), Some(b)] = [of.grown(g, 0, lost), of.grown(g, 2, lost)] else {
                 return (!is_exact).then(|| unknown(g, result));
             };
             Some(g.emit(of.operation, &[a, of.value(1), b], of.attributes.clone()))
         }
-        "prod" | "cumprod" => {
-            let factors = terms_of(g, of, result);
+        ErrorBound::Products(terms) => {
+            let factors = terms_of(g, of, result, terms);
             grown_product(g, of, result, dtype, 2.0 * own, factors)
                 .filter(|_| own > 0.0 || !is_exact)
         }
-        name @ ("_fft_c2c" | "_fft_r2c" | "_fft_c2r") => {
-            let scale = float(of.attributes, if name == "_fft_r2c" { 1 } else { 2 }).abs();
+        ErrorBound::Fourier { scale } => {
+            let scale = float(of.attributes, scale).abs();
             let at = [int(of.attributes, 0)];
-            let lost = gamma(terms_of(g, of, result).max(2.0).log2() * 4.0 + 4.0, computed);
+            let terms = terms_of(g, of, result, TermCount::AlongAxis);
+            let lost = gamma(terms.max(2.0).log2() * 4.0 + 4.0, computed);
             let grown = of.grown(g, 0, lost)?;
             let sum = g.sum(*grown.tensor()?, &at, true);
             let sum = g.mul(sum, 2.0 * scale);
             Some(spread(g, sum.into(), result))
         }
-        "eq" | "ne" if !is_exact => nearly_equal(g, of, result),
-        "isnan" => {
+        ErrorBound::Finiteness => {
             let bound = *of.bound(g, 0)?.tensor()?;
             let known = g.lt(bound, f64::INFINITY);
             Some(g.select(known, 0.0, 1.0))
         }
-        "sign" | "relu" | "floor" | "ceil" | "round" | "trunc" | "signbit" | "maximum"
-        | "minimum" | "fmax" | "fmin" | "clamp" | "copysign" | "eq" | "ne" | "lt" | "le" | "gt"
-        | "ge" | "logical_not" | "logical_and" | "logical_or" | "logical_xor" | "floor_divide"
-        | "fmod"
+        ErrorBound::Equality
+        | ErrorBound::Stepwise
+        | ErrorBound::Selected
+        | ErrorBound::Ordered { .. }
+        | ErrorBound::IndexOf { .. }
+        | ErrorBound::Opaque
+        | ErrorBound::Remainder { is_exact: true }
+        | ErrorBound::Quotient { is_whole: true }
             if is_exact =>
         {
             None
         }
-        "amax" | "amin" | "any" | "all" | "relu" | "clamp" | "maximum" | "minimum" => {
-            (!is_exact).then(|| corners(g, of, 0, true))
-        }
-        // The signs and the order of the vectors are arbitrary.
-        "_linalg_svd" if index != 1 => Some(unknown(g, result)),
-        "_linalg_eigh" if index == 1 => Some(unknown(g, result)),
-        "_linalg_eig" => Some(unknown(g, result)),
-        "sort" | "topk" | "max_pool" | "max_along" | "min_along" | "cummax" | "cummin" => {
-            (!is_exact).then(|| match index {
-                0 => corners(g, of, 0, true),
-                _ => unknown(g, result),
-            })
-        }
-        "argmax" | "argmin" => (!is_exact).then(|| candidates(g, of, result)),
-        "bitwise_and"
-        | "bitwise_or"
-        | "bitwise_xor"
-        | "bitwise_not"
-        | "gcd"
-        | "lcm"
-        | "bitwise_left_shift"
-        | "bitwise_right_shift" => uncertain(g, of, result),
-        "remainder" | "fmod" => remainder(g, of, result, own),
-        "wrap_index" => (!is_exact).then(|| unknown(g, result)),
-        "logcumsumexp" => {
+        ErrorBound::Equality => nearly_equal(g, of, result),
+        ErrorBound::Stepwise => function(g, of, result, dtype, SPECIAL),
+        ErrorBound::Selected => Some(corners(g, of, 0, true)),
+        ErrorBound::Ordered { .. } => Some(match index {
+            0 => corners(g, of, 0, true),
+            _ => unknown(g, result),
+        }),
+        ErrorBound::IndexOf { is_max } => Some(candidates(g, of, result, is_max)),
+        ErrorBound::Bits => uncertain(g, of, result),
+        ErrorBound::Remainder { .. } => remainder(g, of, result, own),
+        ErrorBound::Opaque => Some(unknown(g, result)),
+        ErrorBound::LogSum => {
             let grown = corners(g, of, 0, true);
-            let lost = gamma(terms_of(g, of, result), computed) + FUNCTION * computed + 2.0 * own;
+            let terms = terms_of(g, of, result, TermCount::AlongAxis);
+            let lost = gamma(terms, computed) + FUNCTION * computed + 2.0 * own;
             let lost = rounding(g, result, lost, lost);
             Some(g.add(grown, lost))
         }
-        name => {
-            use gt_ir::operation::Family::{Binary, Ternary, Unary};
-            let family = of.operation.family;
-            if !matches!(family, Unary | Binary | Ternary) || of.operation.further.is_some() {
-                return perturbed(g, of, index, result, dtype);
-            }
-            let grown = (!is_exact).then(|| corners(g, of, 0, false));
-            let relative = match name {
-                "sqrt" | "div" | "floor_divide" => 0.0,
-                "pow" => 4.0 * FUNCTION * computed,
-                name if COMMON.contains(&name) => FUNCTION * computed,
-                _ => SPECIAL * computed,
+        ErrorBound::Arbitrary(results) if results.contains(&index) => Some(unknown(g, result)),
+        ErrorBound::Arbitrary(_) | ErrorBound::Estimated => perturbed(g, of, index, result, dtype),
+        ErrorBound::Quotient { .. } => function(g, of, result, dtype, 0.0),
+        ErrorBound::Function(accuracy) => {
+            let units = match accuracy {
+                Accuracy::Rounded => 0.0,
+                Accuracy::Units => FUNCTION,
+                Accuracy::Power => 4.0 * FUNCTION,
+                Accuracy::Coarse => SPECIAL,
             };
-            let special = SPECIAL * computed;
-            let absolute = if relative == special { special } else { 0.0 };
-            if own == 0.0 {
-                return grown;
-            }
-            let lost = rounding(g, result, relative + 2.0 * own, absolute + tiny(dtype));
-            Some(grown.map_or(lost, |grown| g.add(grown, lost)))
+            function(g, of, result, dtype, units)
         }
     }
 }
 
-/// Functions that every library has to a few units.
-const COMMON: [&str; 24] = [
-    "exp", "log", "log1p", "expm1", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "asin",
-    "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log2", "log10", "exp2", "atan2",
-    "hypot", "erfc",
-];
+/// A function of each element that loses some units of the dtype that it is computed in.
+fn function(g: &mut dyn Graph, of: &Use, result: Var, dtype: DType, units: f64) -> Option<Var> {
+    let (own, computed) = (unit(dtype), unit(computing(dtype)));
+    let grown = (!of.is_exact(g)).then(|| corners(g, of, 0, false));
+    if own == 0.0 {
+        return grown;
+    }
+    let relative = units * computed;
+    let absolute = if units == SPECIAL { relative } else { 0.0 };
+    let lost = rounding(g, result, relative + 2.0 * own, absolute + tiny(dtype));
+    Some(grown.map_or(lost, |grown| g.add(grown, lost)))
+}

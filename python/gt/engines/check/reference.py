@@ -10,9 +10,6 @@ from gt.engines import native
 from gt.engines.check.values import get, kind_of, meta_of, put, to_array, to_bytes
 from gt.engines.engine import Engine, Function, Meta, Signature
 
-#: Operations whose results come from `draw`, or from the native engine and `create`.
-RANDOM = frozenset(("rand", "randn", "randint"))
-
 
 def _over(dim: Any, x: np.ndarray) -> tuple[int, ...]:
     return tuple(dim) if dim and x.ndim else tuple(range(x.ndim))
@@ -69,7 +66,7 @@ class Reference(Engine):
 
     def lowers(self, operation: str) -> bool:
         """Return whether the native engine lowers an operation without expanding it."""
-        return operation not in RANDOM | _BY_NUMPY.keys() - {"place"}
+        return operation not in native.DRAWN | _BY_NUMPY.keys() - {"place"}
 
     def lowering(self, signature: Signature) -> Function:
         """Return a function that computes an operation."""

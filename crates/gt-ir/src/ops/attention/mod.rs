@@ -5,6 +5,7 @@
 
 mod gradients;
 
+use crate::operation::facts::says::*;
 use smallvec::smallvec;
 
 use super::sample::{number, sample, tensor};
@@ -44,7 +45,7 @@ pub static ATTENTION: Operation = Operation {
     saves: FIRST | SECOND | THIRD | 1 << MASK | OUTPUT,
     sharding: |call, output| over_batches(call, output, MASK),
     samples: || samples(false),
-    ..Operation::base()
+    ..Operation::base().with(facts(Lower, Estimated, Computed))
 };
 
 /// The gradients for query, key and value, of which the weights are computed anew from the scores
@@ -86,7 +87,7 @@ pub static ATTENTION_BACKWARD: Operation = Operation {
     saves: 0b111_1111,
     sharding: |call, output| over_batches(call, output, 1 + MASK),
     samples: || samples(true),
-    ..Operation::base()
+    ..Operation::base().with(facts(Unchanged, Estimated, Computed))
 };
 
 /// The attributes of both operations.

@@ -10,7 +10,9 @@ use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, ComplexRule, FIRST, Family, Meta, NO_GRADIENT, OUTPUT, Operation, Sample, takes,
 };
@@ -20,7 +22,7 @@ use smallvec::smallvec;
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
-const FACTORIZATION: Operation = Operation {
+const FACTORIZATION: Defaults = Defaults(Operation {
     family: Family::Matmul,
     parameters: &[takes::tensor("input")],
     infer: square,
@@ -29,8 +31,8 @@ const FACTORIZATION: Operation = Operation {
     sharding: batches,
     samples: || squares(&[]),
     batching: Batching::Leading,
-    ..Operation::base()
-};
+    ..Operation::base().0
+});
 
 pub static CHOLESKY: Operation = Operation {
     id: 200,
@@ -39,7 +41,7 @@ pub static CHOLESKY: Operation = Operation {
     further: Some(|call, meta| smallvec![info(call, meta)]),
     gradient: Each(&[gradients::cholesky]),
     samples: numbers,
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static LU: Operation = Operation {
@@ -53,7 +55,7 @@ pub static LU: Operation = Operation {
     }),
     gradient: Each(&[gradients::lu]),
     samples: || [squares(&[]), oblong(&[])].concat(),
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static LU_ORDER: Operation = Operation {
@@ -86,7 +88,7 @@ pub static LU_ORDER: Operation = Operation {
         let pivots = tensor(DType::I32, &[2, 3], 3.0, 4.0);
         vec![sample(&[pivots], &[Attribute::Int(3)]), sample(&[pivots], &[Attribute::Int(5)])]
     },
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static QR: Operation = Operation {
@@ -111,7 +113,7 @@ pub static QR: Operation = Operation {
         let flags = [Attribute::Bool(false)];
         [squares(&flags), oblong(&flags), squares(&[Attribute::Bool(true)])].concat()
     },
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static GEQRF: Operation = Operation {
@@ -126,7 +128,7 @@ pub static GEQRF: Operation = Operation {
     gradient: Each(&[NO_GRADIENT]),
     underived: FIRST,
     samples: || [squares(&[]), oblong(&[])].concat(),
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static SVD: Operation = Operation {
@@ -155,7 +157,7 @@ pub static SVD: Operation = Operation {
         let flags = [Attribute::Bool(false)];
         [squares(&flags), oblong(&flags), squares(&[Attribute::Bool(true)])].concat()
     },
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Arbitrary(&[0, 2]), Computed))
 };
 
 pub static EIGH: Operation = Operation {
@@ -170,7 +172,7 @@ pub static EIGH: Operation = Operation {
     further: Some(|call, first| smallvec![call.operands[0].tensor().copied().unwrap_or(first)]),
     gradient: Each(&[gradients::eigh]),
     samples: numbers,
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Arbitrary(&[1]), Computed))
 };
 
 pub static EIG: Operation = Operation {
@@ -187,7 +189,7 @@ pub static EIG: Operation = Operation {
         smallvec![Meta::new(input.dtype.to_complex(), input.shape)]
     }),
     gradient: Each(&[gradients::eig]),
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Arbitrary(&[0, 1]), Computed))
 };
 
 pub static SOLVE: Operation = Operation {
@@ -200,7 +202,7 @@ pub static SOLVE: Operation = Operation {
     gradient: Each(&[gradients::solve_left, gradients::solve_right]),
     saves: FIRST | OUTPUT,
     samples: || systems(&[]),
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static SOLVE_TRIANGULAR: Operation = Operation {
@@ -217,7 +219,7 @@ pub static SOLVE_TRIANGULAR: Operation = Operation {
     gradient: Each(&[gradients::triangular_left, gradients::triangular_right]),
     saves: FIRST | OUTPUT,
     samples: || systems(&[Attribute::Bool(true), Attribute::Bool(false)]),
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static LDL_FACTOR: Operation = Operation {
@@ -232,7 +234,7 @@ pub static LDL_FACTOR: Operation = Operation {
     gradient: Each(&[NO_GRADIENT]),
     underived: FIRST,
     samples: || squares(&[Attribute::Bool(false)]),
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 pub static LDL_SOLVE: Operation = Operation {
@@ -267,7 +269,7 @@ pub static LDL_SOLVE: Operation = Operation {
         let right = tensor(DType::F32, &[2, 3, 4], -1.0, 1.0);
         vec![sample(&[ones, pivots, right], &[Attribute::Bool(false)])]
     },
-    ..FACTORIZATION
+    ..FACTORIZATION.with(facts(Unchanged, Estimated, Computed))
 };
 
 /// Batch axes, rows and columns.
