@@ -3553,17 +3553,17 @@ class Tensor:
         """
     def where(self: Tensor, condition: Tensor, other: Tensor | _Number) -> Tensor:
         """Return the tensor's values where a condition is True and `other` elsewhere."""
-    def xlogy(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
-        """Return x log y, with 0 where x is 0, unless y is NaN.
+    def xlogy(self, other: _TensorLike) -> Tensor:
+        """Input log(other), and 0 where input is 0 unless other is NaN.
 
-        >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-        tensor([0., 0.], dtype=float32)
+        Args:
+            other: a tensor or a number
         """
-    def xlogy_(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
-        """In place: Return x log y, with 0 where x is 0, unless y is NaN.
+    def xlogy_(self, other: _TensorLike) -> Tensor:
+        """In place: input log(other), and 0 where input is 0 unless other is NaN
 
-        >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-        tensor([0., 0.], dtype=float32)
+        Args:
+            other: a tensor or a number
         """
     def zero_(input: Tensor) -> Tensor:
         """Set all values to zero, in place.

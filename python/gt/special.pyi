@@ -140,10 +140,10 @@ def digamma(input: Tensor) -> Tensor:
         input: a tensor
     """
 def entr(input: Tensor) -> Tensor:
-    """Return the entropy -x log x of each value: 0 at 0, and minus infinity below 0.
+    """The entropy -x log(x) of each value: 0 at 0, and minus infinity below 0.
 
-    >>> gt.special.entr(gt.tensor([0.0, 1.0]))
-    tensor([ 0., -0.], dtype=float32)
+    Args:
+        input: a tensor
     """
 def erf(input: Tensor) -> Tensor:
     """Error function.
@@ -436,17 +436,19 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
     Args:
         input: a tensor
     """
-def xlog1py(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
-    """Return x log(1 + y), with 0 where x is 0, unless y is NaN.
+def xlog1py(input: _TensorLike, other: _TensorLike) -> Tensor:
+    """Input log(1 + other), and 0 where input is 0 unless other is NaN.
 
-    >>> gt.special.xlog1py(gt.tensor([0.0, 2.0]), gt.tensor([-1.0, 0.0]))
-    tensor([0., 0.], dtype=float32)
+    Args:
+        input: a tensor or a number
+        other: a tensor or a number
     """
-def xlogy(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
-    """Return x log y, with 0 where x is 0, unless y is NaN.
+def xlogy(input: _TensorLike, other: _TensorLike) -> Tensor:
+    """Input log(other), and 0 where input is 0 unless other is NaN.
 
-    >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-    tensor([0., 0.], dtype=float32)
+    Args:
+        input: a tensor or a number
+        other: a tensor or a number
     """
 def zeta(input: _TensorLike, other: _TensorLike) -> Tensor:
     """The Hurwitz zeta function: the sum of (k + other)^-input over k from 0 on.

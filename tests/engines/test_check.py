@@ -9,9 +9,10 @@ import pytest
 from gt.engines.check import check
 from gt.engines.check.cases import cases_of
 from gt.engines.check.operations import Examiner
-from gt.engines.check.reference import RANDOM, Reference
+from gt.engines.check.reference import Reference
 from gt.engines.check.samples import OPERATIONS
 from gt.engines.check.tasks import names
+from gt.engines.native import DRAWN
 
 #: Engine -> (maximum number of cases per operation, n to check every nth operation).
 AMOUNTS = {
@@ -45,7 +46,7 @@ def test_what_gt_brings_along_is_fine(engine):
 def test_the_reference_is_as_good_as_itself():
     report = check(Reference, only=WITHOUT_SPEED)
     assert report.ok and not report.findings, str(report)
-    left = RANDOM | {"further"} | set(report.expanded)
+    left = DRAWN | {"further"} | set(report.expanded)
     assert set(report.cases) == set(OPERATIONS) - left
 
 
@@ -57,7 +58,7 @@ def test_exact_form_of_pytorch():
     engine, found = PyTorchEngine("cpu"), []
     engine.lowering = engine.exact
     examiner = Examiner(engine, found.append, lambda text: None)
-    for operation in sorted(set(OPERATIONS) - RANDOM - {"further"}):
+    for operation in sorted(set(OPERATIONS) - DRAWN - {"further"}):
         for case in cases_of(operation, 20):
             if case.plain and engine.lowers(operation):
                 examiner.examine(case)

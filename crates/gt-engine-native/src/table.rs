@@ -230,6 +230,9 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&sp::IGAMMA, Function(binary::floats::<via_f64::Igamma>())),
     (&sp::IGAMMAC, Function(binary::floats::<via_f64::Igammac>())),
     (&sp::ZETA, Function(binary::floats::<via_f64::Zeta>())),
+    (&sp::XLOGY, Function(binary::floats::<via_f64::Xlogy>())),
+    (&sp::XLOG1PY, Function(binary::floats::<via_f64::Xlog1py>())),
+    (&sp::ENTR, Function(unary::floats::<via_f64::Entr>())),
     // complex
     (&co::CONJ, Same(unary::with_complex::<complex::Conj>(unary::numbers::<unary::Identity>()))),
     (&co::SGN, Same(unary::with_complex::<complex::Sgn>(unary::numbers::<unary::Sign>()))),

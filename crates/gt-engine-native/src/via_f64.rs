@@ -71,6 +71,7 @@ unary! {
     K1e => special::k1e;
     SphericalBesselJ0 => special::spherical_bessel_j0;
     AiryAi => special::airy_ai;
+    Entr => special::entr;
 }
 
 /// Defines functions of two floats.
@@ -100,6 +101,8 @@ binary! {
     Igamma => special::igamma;
     Igammac => special::igammac;
     Zeta => special::zeta;
+    Xlogy => |x, y| special::times_log(x, y, f64::ln);
+    Xlog1py => |x, y| special::times_log(x, y, f64::ln_1p);
 }
 
 /// Computes a derivative of digamma; the attribute is its order.

@@ -15,16 +15,14 @@ _DECLARED = native.declarations()
 OPERANDS: dict[str, tuple[str, ...]] = {
     name: declared["operands"] for name, declared in _DECLARED.items()
 }
-#: Operations that draw random numbers from seeds alone.
+#: Operations that draw random numbers of a given size, from seeds alone.
 DRAWN = frozenset(
     name
     for name, declared in _DECLARED.items()
-    if declared["result"] == "drawn" and declared["operands"] == ("seed", "instruction")
+    if declared["result"] == "drawn" and "size" in declared["attributes"]
 )
 #: Operations with an attribute `dtype` for the dtype of their result.
-_TOLD = frozenset(
-    name for name, declared in _DECLARED.items() if "dtype" in declared["attributes"]
-)
+_TOLD = frozenset(name for name, declared in _DECLARED.items() if "dtype" in declared["attributes"])
 
 
 def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> list[Meta]:

@@ -4271,11 +4271,12 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     >>> gt.where(gt.tensor([True, False]), 1.0, gt.zeros(2))
     tensor([1., 0.], dtype=float32)
     """
-def xlogy(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
-    """Return x log y, with 0 where x is 0, unless y is NaN.
+def xlogy(input: _TensorLike, other: _TensorLike) -> Tensor:
+    """Input log(other), and 0 where input is 0 unless other is NaN.
 
-    >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-    tensor([0., 0.], dtype=float32)
+    Args:
+        input: a tensor or a number
+        other: a tensor or a number
     """
 def xlogy_(input: Tensor, *operands: Any, **options: Any) -> Tensor:
     """Store `gt.xlogy` of a tensor and operands in it."""

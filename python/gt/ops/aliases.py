@@ -43,7 +43,6 @@ _SPECIAL = {
     "sigmoid": "expit",
     "sinc": "sinc",
     "softmax": "softmax",
-    "xlogy": "xlogy",
 }
 
 

@@ -27,7 +27,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return primitives.view_as_complex(gt.stack(gt.broadcast_tensors(real, imag), -1))
 
 
-@function
+@function(autocast="float32")
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Compose complex numbers of lengths and angles: `abs * (cos(angle) + i sin(angle))`.
 

@@ -12,7 +12,7 @@ from gt.ops.registry import function
 from gt.ops.sliding import at_least, check_spatial, counts, per_axis
 
 
-@function
+@function(autocast="lower")
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -40,7 +40,7 @@ def conv1d(
     return _convolution("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@function
+@function(autocast="lower")
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -58,7 +58,7 @@ def conv2d(
     return _convolution("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@function
+@function(autocast="lower")
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -76,7 +76,7 @@ def conv3d(
     return _convolution("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-@function
+@function(autocast="lower")
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -108,7 +108,7 @@ def conv_transpose1d(
     return _transpose("conv_transpose1d", 1, input, weight, *options)
 
 
-@function
+@function(autocast="lower")
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -128,7 +128,7 @@ def conv_transpose2d(
     return _transpose("conv_transpose2d", 2, input, weight, *options)
 
 
-@function
+@function(autocast="lower")
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
@@ -148,7 +148,7 @@ def conv_transpose3d(
     return _transpose("conv_transpose3d", 3, input, weight, *options)
 
 
-@function
+@function(autocast="lower")
 def convolution(
     input: Tensor,
     weight: Tensor,

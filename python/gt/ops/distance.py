@@ -13,7 +13,7 @@ from gt.ops.sizes import need_axes
 _MANY = 25
 
 
-@operation
+@operation(autocast="float32")
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Return the norm of order p of the difference of two tensors, which broadcast.
 
@@ -23,7 +23,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return vector_norm(input - other, p)
 
 
-@function
+@function(autocast="float32")
 def cdist(
     x1: Tensor,
     x2: Tensor,
@@ -78,7 +78,7 @@ def _euclid(x1: Tensor, x2: Tensor) -> Tensor:
     return power((left @ right.mT).relu(), 0.5)._cast(x1.dtype)
 
 
-@function(namespace="gt.nn.functional")
+@function(namespace="gt.nn.functional", autocast="float32")
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """Return the distance of each row of a matrix from each later row.
 
@@ -101,7 +101,7 @@ def _later_pairs(input: Tensor) -> Tensor:
         return gt.triu_indices(input.shape[0], input.shape[0], 1)
 
 
-@function(namespace="gt.nn.functional")
+@function(namespace="gt.nn.functional", autocast="float32")
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -113,7 +113,7 @@ def pairwise_distance(
     return vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-@function(namespace="gt.nn.functional")
+@function(namespace="gt.nn.functional", autocast="float32")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along an axis: their product over their norms.
 

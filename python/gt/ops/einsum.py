@@ -17,7 +17,7 @@ from gt.ops.registry import function
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@function
+@function(autocast="inside")
 def einsum(equation: str | Tensor, *operands: Any) -> Tensor:
     """Multiply tensors and sum over axes, by an equation in Einstein's notation.
 
@@ -44,7 +44,7 @@ def einsum(equation: str | Tensor, *operands: Any) -> Tensor:
     return _summed([*tensors], labels, _result_labels(output, labels, rank))
 
 
-@function
+@function(autocast="widest")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Multiply two tensors and sum over axes of both.
 

@@ -142,7 +142,7 @@ def clamp(
     return primitives.clamp(input, low if min is None else min, high if max is None else max)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="float32")
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Smooth ReLU: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 

@@ -11,7 +11,7 @@ from gt.ops.annotations import Size
 from gt.ops.registry import function, operation
 
 
-@operation
+@operation(autocast="lower")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Return x above 0, else weight * x: `gt.nn.functional.prelu`.
 
@@ -31,7 +31,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return gt.nn.functional.hardshrink(input, lambd)
 
 
-@function
+@function(autocast="widest")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return input1 @ weight[k] @ input2 for each k: `gt.nn.functional.bilinear`.
 
@@ -41,7 +41,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return gt.nn.functional.bilinear(input1, input2, weight, bias)
 
 
-@function
+@function(autocast="float32")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle of vectors: `gt.nn.functional.cosine_similarity`.
 
@@ -63,7 +63,7 @@ def pairwise_distance(
     return gt.nn.functional.pairwise_distance(x1, x2, p, eps, keepdim)
 
 
-@function
+@function(autocast="float32")
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Return the distances of all pairs of rows: `gt.nn.functional.pdist`.
 
@@ -176,7 +176,7 @@ def embedding(
     )
 
 
-@function
+@function(autocast="float32")
 def layer_norm(
     input: Tensor,
     normalized_shape: Size,
@@ -193,7 +193,7 @@ def layer_norm(
     return gt.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-@function
+@function(autocast="float32")
 def group_norm(
     input: Tensor,
     num_groups: int,

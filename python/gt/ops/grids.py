@@ -19,7 +19,7 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="widest")
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -49,7 +49,7 @@ def grid_sample(
     return _sampled("grid_sample", input, grid, mode, padding_mode, bool(align_corners))
 
 
-@function
+@function(autocast="widest")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:

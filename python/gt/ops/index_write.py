@@ -106,7 +106,7 @@ def index_reduce(
     return reduced.reshape(input.shape)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="widest")
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Replace the values that `input[indices]` selects: `input[indices] = values`.
 

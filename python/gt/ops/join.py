@@ -12,7 +12,7 @@ from gt.ops.registry import function, operation
 from gt.ops.sizes import axis_of, need_axes
 
 
-@function(aliases=("concat", "concatenate"))
+@function(aliases=("concat", "concatenate"), autocast="widest")
 def cat(tensors: Any, dim: int = 0) -> Tensor:
     """Join tensors one after another along an axis; an empty vector fits any shape.
 
@@ -31,7 +31,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     return primitives.cat(tensors, dim if shape != (0,) else 0)
 
 
-@function
+@function(autocast="widest")
 def stack(tensors: Any, dim: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis.
 

@@ -9,7 +9,7 @@ from gt.ops.registry import operation
 from gt.ops.sizes import method
 
 
-@method(aliases=("ndimension",))
+@method(aliases=("ndimension",), autocast="inside")
 def dim(input: Tensor) -> int:
     """Return the number of axes.
 

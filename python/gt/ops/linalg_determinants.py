@@ -34,7 +34,7 @@ def _slogdet(name: str, A: Tensor) -> SignLogAbsDet:
     return SignLogAbsDet(sign * gt.sgn(diagonal).prod(-1), diagonal.abs().log().sum(-1))
 
 
-@function(namespace=LINALG)
+@function(namespace=LINALG, autocast="float32")
 def det(A: Tensor) -> Tensor:
     """Return the determinants of square matrices [..., n, n].
 
@@ -44,7 +44,7 @@ def det(A: Tensor) -> Tensor:
     return _det("linalg.det", A)
 
 
-@function(namespace=LINALG)
+@function(namespace=LINALG, autocast="float32")
 def slogdet(A: Tensor) -> SignLogAbsDet:
     """Return the signs of determinants and the logarithms of their absolute values.
 
@@ -56,7 +56,7 @@ def slogdet(A: Tensor) -> SignLogAbsDet:
     return _slogdet("linalg.slogdet", A)
 
 
-@operation
+@operation(autocast="float32")
 def logdet(input: Tensor) -> Tensor:
     """Return the logarithms of determinants: minus infinity for 0, NaN for negative ones.
 

@@ -40,7 +40,7 @@ def pinv(
     return _Pseudoinverse.apply(A, hermitian, atol, rtol)
 
 
-@operation
+@operation(autocast="float32")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Return the pseudoinverses of matrices; see `gt.linalg.pinv`.
 

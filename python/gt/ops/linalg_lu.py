@@ -73,7 +73,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> PLU:
     return lu_unpack(*factored("linalg.lu", A, pivot)[:2])
 
 
-@function
+@function(autocast="float32")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> PLU:

@@ -17,7 +17,7 @@ from gt.ops.matrices import identity
 from gt.ops.registry import function, operation
 
 
-@operation
+@operation(autocast="float32")
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """Return the triangle of positive-definite matrices; see `gt.linalg.cholesky`.
 
@@ -27,7 +27,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     return cholesky_factor(input, upper=upper)
 
 
-@operation
+@operation(autocast="float32")
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """Return the inverse of `L @ L.mH`, or of `L.mH @ L` for an upper triangle.
 
@@ -38,7 +38,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     return cholesky_solve(identity(L), L, upper)
 
 
-@operation
+@operation(autocast="float32")
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """Solve `L @ L.mH @ X = B`, or `L.mH @ L @ X = B` for an upper triangle.
 
@@ -80,7 +80,7 @@ class _CholeskySolve(Function):
         return by_B, L @ by_A if ctx.upper else by_A @ L, None
 
 
-@operation
+@operation(autocast="float32")
 def qr(input: Tensor, some: bool = True) -> QR:
     """Return orthonormal columns and an upper triangle; see `gt.linalg.qr`.
 
@@ -92,7 +92,7 @@ def qr(input: Tensor, some: bool = True) -> QR:
     return factor_qr(input, "reduced" if some else "complete")
 
 
-@operation
+@operation(autocast="float32")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
     """Return U, S and V with `input = U @ diag(S) @ V.mH`; see `gt.linalg.svd`.
 
@@ -112,7 +112,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
     return OldSVD(no_values(input, *batch, m, m), S, no_values(input, *batch, n, n))
 
 
-@operation
+@operation(autocast="float32")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFactorEx:
     """Return both LU factors in one matrix and the row swaps; see `gt.linalg.lu_factor`.
 
@@ -126,7 +126,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUF
     return result if get_infos else LUFactor(*result[:2])
 
 
-@operation
+@operation(autocast="float32")
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Solve `A @ x = b` with A's factors of `lu`; see `gt.linalg.lu_solve`.
 
@@ -136,7 +136,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return solve_lu(LU_data, LU_pivots, b)
 
 
-@operation
+@operation(autocast="float32")
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolve:
@@ -159,7 +159,7 @@ def triangular_solve(
     return TriangularSolve(X, A.expand((*batch, *A.shape[-2:])).clone())
 
 
-@function
+@function(autocast="float32")
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -195,7 +195,7 @@ def _directions(A: Tensor, q: int, niter: int) -> Tensor:
     return Q
 
 
-@function
+@function(autocast="float32")
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -15,7 +15,7 @@ LINALG = "gt.linalg"
 function(matmul, namespace=LINALG)
 
 
-@function(namespace=LINALG)
+@function(namespace=LINALG, autocast="lower")
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Multiply two or more matrices in the order that takes the fewest multiplications.
 
@@ -56,7 +56,7 @@ def chain(matrices: list[Tensor]) -> Tensor:
     return product(0, len(matrices) - 1)
 
 
-@function(namespace=LINALG)
+@function(namespace=LINALG, autocast="lower")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Multiply vectors along an axis: the sum of `conj(x[i]) * y[i]`; other axes broadcast.
 
@@ -70,7 +70,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (gt.conj(x._cast(wide)) * y._cast(wide)).sum(dim)._cast(common)
 
 
-@function(namespace=LINALG)
+@function(namespace=LINALG, autocast="widest")
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the cross products of vectors of three elements along an axis.
 

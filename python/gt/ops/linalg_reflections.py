@@ -11,7 +11,7 @@ from gt.ops.linalg_factors import LINALG
 from gt.ops.registry import function, operation
 
 
-@operation
+@operation(autocast="float32")
 def geqrf(input: Tensor) -> Geqrf:
     """Return the QR factorisation of matrices [..., m, n] as LAPACK's geqrf does.
 
@@ -41,7 +41,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     return _product("linalg.householder_product", A, tau)
 
 
-@operation
+@operation(autocast="float32")
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """Multiply reflections; see `gt.linalg.householder_product`.
 
@@ -81,7 +81,7 @@ def _reflected(A: Tensor, tau: Tensor, C: Tensor, adjoint: bool) -> Tensor:
     return C
 
 
-@operation
+@operation(autocast="float32")
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:

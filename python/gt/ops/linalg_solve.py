@@ -101,7 +101,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     return _inverse("linalg.inv_ex", A, check_errors)
 
 
-@operation
+@operation(autocast="float32")
 def inverse(input: Tensor) -> Tensor:
     """Return the inverses of square matrices; see `gt.linalg.inv`.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import gt
-from gt._gt import Tensor, primitives, tensor_beside
+from gt._gt import Tensor, primitives
 from gt.ops.annotations import Number
 from gt.ops.precision import in_floats
 from gt.ops.registry import function, operation
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="float32")
 def reciprocal(input: Tensor) -> Tensor:
     """Return 1 / x.
 
@@ -77,22 +77,6 @@ def _double(operand: Tensor | Number) -> Tensor | Number:
     if not isinstance(operand, Tensor):
         return float(operand)
     return operand._cast(gt.complex128 if operand.dtype.is_complex else gt.float64)
-
-
-@operation(in_place=True)
-@in_floats
-def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Return x log y, with 0 where x is 0, unless y is NaN.
-
-    >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
-    tensor([0., 0.], dtype=float32)
-    """
-    if not isinstance(other, Tensor):
-        dtype = input.dtype if input.is_floating_point() else gt.get_default_dtype()
-        other = tensor_beside(input, other, dtype=dtype)
-    without_log = primitives.logical_or(primitives.le(other, 0), primitives.eq(other, math.inf))
-    nothing = primitives.logical_and(primitives.eq(input, 0), without_log)
-    return primitives.mul(input, primitives.log(primitives.where(nothing, 1, other)))
 
 
 @operation(in_place=True)

@@ -7,7 +7,7 @@ from gt._gt import Tensor
 from gt.ops.registry import function, operation
 
 
-@function
+@function(autocast="lower")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Multiply matrices, the last two axes; axes before them broadcast, and one axis is a vector.
 
@@ -17,7 +17,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return input @ other
 
 
-@operation
+@operation(autocast="lower")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Multiply two matrices.
 
@@ -28,7 +28,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return input @ mat2
 
 
-@operation
+@operation(autocast="lower")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Multiply two batches of equally many matrices.
 
@@ -40,7 +40,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return input @ mat2
 
 
-@operation
+@operation(autocast="lower")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Multiply a matrix and a vector.
 
@@ -52,7 +52,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return input @ vec
 
 
-@operation
+@operation(autocast="widest")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Multiply two vectors: the sum of `input[i] * tensor[i]`.
 
@@ -63,7 +63,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return input @ tensor
 
 
-@operation
+@operation(autocast="widest")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Multiply two vectors, the first conjugated; for real numbers the same as `dot`.
 
@@ -74,7 +74,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return gt.conj(input) @ other
 
 
-@operation
+@operation(autocast="inside")
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Multiply each row of one tensor with each row of the other; a number scales.
 
@@ -102,7 +102,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return input.unsqueeze(1) * vec2
 
 
-@function(namespace="gt.nn.functional")
+@function(namespace="gt.nn.functional", autocast="widest")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return `input1 @ weight[k] @ input2` + bias for the vectors along the last axes and each k.
 

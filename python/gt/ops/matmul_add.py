@@ -13,7 +13,7 @@ from gt.ops.matmul import _check_axes, _check_batches
 from gt.ops.registry import operation
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="lower")
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -26,7 +26,7 @@ def addmm(
     return _added(input, mat1 @ mat2, beta, alpha)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="lower")
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -40,7 +40,7 @@ def addmv(
     return _added(input, mat @ vec, beta, alpha)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="lower")
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -58,7 +58,7 @@ def addr(
     return _added(input, vec1.unsqueeze(1) * vec2, beta, alpha)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="lower")
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -72,7 +72,7 @@ def baddbmm(
     return _added(input, batch1 @ batch2, beta, alpha)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="lower")
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:

@@ -10,7 +10,7 @@ from gt.ops.registry import function, operation
 from gt.ops.sizes import need_axes
 
 
-@function
+@function(autocast="lower")
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Multiply matrices in the order that takes the fewest multiplications.
 
@@ -24,7 +24,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return chain([*matrices])
 
 
-@operation
+@operation(autocast="float32")
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """Return the n-th power of square matrices, by repeated squaring; for n < 0 of their inverses.
 
@@ -60,7 +60,7 @@ def identity(input: Tensor) -> Tensor:
 function(matrix_power, namespace=LINALG)
 
 
-@operation
+@operation(autocast="widest")
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the cross products of vectors of three elements; see `gt.linalg.cross`.
 

@@ -17,7 +17,7 @@ _NORM = {"float32": 3.0, "float64": 1.0}
 _HALVINGS = 32
 
 
-@operation
+@operation(autocast="float32")
 def matrix_exp(input: Tensor) -> Tensor:
     """Return the exponential of square matrices: the sum of `A ** k / k!` for all k.
 

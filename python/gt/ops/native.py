@@ -36,7 +36,7 @@ def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return x if bias is None else x + bias
 
 
-@function
+@function(autocast="float32")
 def native_layer_norm(
     input: Tensor, normalized_shape: Size, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -75,7 +75,7 @@ def normalized_rows(
     return primitives.layer_norm(x, factor, shift, len(shape), eps)._cast(input.dtype)
 
 
-@function
+@function(autocast="float32")
 def native_group_norm(
     input: Tensor,
     weight: Tensor | None,

@@ -9,7 +9,7 @@ from gt.ops.registry import function, operation
 from gt.ops.sizes import axis_of, need_axes
 
 
-@operation
+@operation(autocast="float32")
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
@@ -33,7 +33,7 @@ def norm(
     return matrix_norm(input, p, axes, keepdim, dtype=dtype)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="float32")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale down the slices along an axis whose norm of order p exceeds `maxnorm`, to `maxnorm`.
 
@@ -52,7 +52,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return (wide * scale)._cast(input.dtype)
 
 
-@function(namespace="gt.nn.functional")
+@function(namespace="gt.nn.functional", autocast="float32")
 def normalize(
     input: Tensor,
     p: float = 2.0,

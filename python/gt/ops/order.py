@@ -185,7 +185,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     return ValuesIndices(*(results if keepdim else [of.squeeze(dim) for of in results]))
 
 
-@operation
+@operation(autocast="float32")
 def quantile(
     input: Tensor,
     q: Tensor | float,
@@ -210,7 +210,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skips_nan=False)
 
 
-@operation
+@operation(autocast="float32")
 def nanquantile(
     input: Tensor,
     q: Tensor | float,

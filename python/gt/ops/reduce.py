@@ -19,7 +19,7 @@ def _in(dtype: DType | None, compute: Callable[..., Tensor], input: Tensor, *giv
     return compute(input._cast(dtype), *given)._cast(dtype)
 
 
-@operation(direct=True)
+@operation(direct=True, autocast="float32")
 def sum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -49,7 +49,7 @@ def mean(
     return _in(dtype, primitives.mean, input, dim, keepdim)
 
 
-@operation(direct=True)
+@operation(direct=True, autocast="float32")
 def prod(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -61,7 +61,7 @@ def prod(
     return _in(dtype, primitives.prod, input, dim, keepdim)
 
 
-@operation(in_place=True, direct=True)
+@operation(in_place=True, direct=True, autocast="float32")
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Return cumulative sums along an axis; int64 for bool and integers.
 
@@ -71,7 +71,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     return _in(dtype, primitives.cumsum, input, dim)
 
 
-@operation(in_place=True, direct=True)
+@operation(in_place=True, direct=True, autocast="float32")
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Return cumulative products along an axis; int64 for bool and integers.
 
@@ -81,7 +81,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     return _in(dtype, primitives.cumprod, input, dim)
 
 
-@operation
+@operation(autocast="float32")
 def nansum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -198,7 +198,7 @@ def _is_empty(dim: Dims) -> bool:
     return isinstance(dim, tuple | list) and not dim
 
 
-@operation
+@operation(autocast="float32")
 def softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tensor:
     """Return exp(x) divided by its sum along an axis.
 
@@ -208,7 +208,7 @@ def softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tens
     return primitives.softmax(input if dtype is None else input._cast(dtype), dim)
 
 
-@operation
+@operation(autocast="float32")
 def log_softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tensor:
     """Return the logarithm of softmax, accurate even where softmax is near 0.
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gt import _autocast
+from gt._autocast import AutocastClass
 from gt._gt import Tensor, add_call, direct_method, is_autocast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,6 +39,9 @@ _SYNONYMS = {
     "x": ("input",),
     "x2": ("other",),
 }
+
+#: What autocast does with the composites of these namespaces, unless they say otherwise.
+_AUTOCAST: dict[str, AutocastClass] = {"gt.linalg": "float32", "gt.fft": "float32"}
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "Tensor": (Tensor,),
@@ -67,6 +71,7 @@ def operation(
     in_place: bool = False,
     direct: bool = False,
     aliases: tuple[str, ...] = (),
+    autocast: AutocastClass | None = None,
 ) -> Any:
     """Register a function as an operation.
 
@@ -78,6 +83,8 @@ def operation(
         direct: whether the method calls the primitive of the same name itself, and the function
             only for arguments that the primitive does not take.
         aliases: other names of the operation.
+        autocast: what autocast does with it. All of `gt.linalg` and `gt.fft` is computed in
+            float32 by default.
     """
     if function is None:
         return functools.partial(
@@ -87,8 +94,9 @@ def operation(
             in_place=in_place,
             direct=direct,
             aliases=aliases,
+            autocast=autocast,
         )
-    checked = _checked(function, f"{namespace}.{function.__name__}")
+    checked = _checked(function, autocast or _AUTOCAST.get(namespace))
     _add_call(function)
     for name in (function.__name__, *aliases):
         COMPOSITES[f"{namespace}.{name}"] = checked
@@ -122,14 +130,14 @@ def _add_call(function: Callable[..., Any]) -> None:
         add_call(own.__code__, function.__name__, operand)
 
 
-def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Callable[..., Any]:
     """Accept synonyms for parameter names, and explain which argument has a wrong type."""
 
     @functools.wraps(function)
     def operation(*args: Any, **kwargs: Any) -> Any:
         try:
             if is_autocast():
-                return _autocast.call(name, function, args, kwargs)
+                return _autocast.call(autocast, function, args, kwargs)
             return function(*args, **kwargs)
         except (TypeError, AttributeError) as error:
             renamed = _renamed(function, kwargs)

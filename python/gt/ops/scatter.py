@@ -11,7 +11,7 @@ from gt.ops.registry import operation
 from gt.ops.sizes import axis_of, filled, need_index
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="widest")
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Add values at indices along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
 

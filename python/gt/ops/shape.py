@@ -45,7 +45,7 @@ def reshape(input: Tensor, shape: Size) -> Tensor:
     return _reshape(input, shape)
 
 
-@method
+@method(autocast="inside")
 @one_by_one
 def view(input: Tensor, size: Size | DType) -> Tensor:
     """Return a view of the same memory in another shape; one length may be -1.
@@ -68,7 +68,7 @@ def view(input: Tensor, size: Size | DType) -> Tensor:
     return _view(input, input.shape)
 
 
-@method
+@method(autocast="inside")
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the values, in row-major order, in the shape of another tensor.
 
@@ -79,7 +79,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     return _reshape(input, other.shape)
 
 
-@method
+@method(autocast="inside")
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """Return a view of the same memory in the shape of another tensor.
 

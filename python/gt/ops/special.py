@@ -5,38 +5,9 @@ from __future__ import annotations
 import math
 
 import gt
-from gt._gt import Tensor, primitives
-from gt.autograd import Function
-from gt.ops.annotations import Number
+from gt._gt import Tensor
 from gt.ops.precision import in_floats
 from gt.ops.registry import function, operation
-
-
-@function(namespace="gt.special")
-@in_floats
-def entr(input: Tensor) -> Tensor:
-    """Return the entropy -x log x of each value: 0 at 0, and minus infinity below 0.
-
-    >>> gt.special.entr(gt.tensor([0.0, 1.0]))
-    tensor([ 0., -0.], dtype=float32)
-    """
-    return _Entropy.apply(input)
-
-
-class _Entropy(Function):
-    """-x log x, with the slope -1 - log x also at 0 and below."""
-
-    @staticmethod
-    def forward(ctx, input):
-        ctx.save_for_backward(input)
-        inside = primitives.where(input > 0, input, 1)
-        outside = primitives.where(input == 0, 0.0, primitives.where(input < 0, -math.inf, input))
-        return primitives.where(input > 0, -inside * primitives.log(inside), outside)
-
-    @staticmethod
-    def backward(ctx, grad):
-        (input,) = ctx.saved_tensors
-        return grad * (-1 - input.log())
 
 
 @function(namespace="gt.special")
@@ -48,19 +19,6 @@ def ndtr(input: Tensor) -> Tensor:
     tensor([0.5       , 0.97724986], dtype=float32)
     """
     return gt.erfc(input * -math.sqrt(0.5)) * 0.5
-
-
-@function(namespace="gt.special")
-@in_floats
-def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Return x log(1 + y), with 0 where x is 0, unless y is NaN.
-
-    >>> gt.special.xlog1py(gt.tensor([0.0, 2.0]), gt.tensor([-1.0, 0.0]))
-    tensor([0., 0.], dtype=float32)
-    """
-    without_log = primitives.logical_or(primitives.le(other, -1), primitives.eq(other, math.inf))
-    nothing = primitives.logical_and(primitives.eq(input, 0), without_log)
-    return primitives.mul(input, primitives.log1p(primitives.where(nothing, 0, other)))
 
 
 @operation(in_place=True)

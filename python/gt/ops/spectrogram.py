@@ -27,7 +27,7 @@ def _hop(name: str, n_fft: int, hop_length: int | None) -> int:
     return hop
 
 
-@operation
+@operation(autocast="float32")
 def stft(
     input: Tensor,
     n_fft: int,
@@ -94,7 +94,7 @@ def stft(
     return result if return_complex else gt.view_as_real(result)
 
 
-@operation
+@operation(autocast="float32")
 def istft(
     input: Tensor,
     n_fft: int,

@@ -9,7 +9,7 @@ from gt.ops.precision import common_dtype
 from gt.ops.registry import operation
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="widest")
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """Return `input + value * tensor1 * tensor2`, broadcast.
 
@@ -25,7 +25,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     return (base + (one if value == 1 else one * value) * other)._cast(common)
 
 
-@operation(in_place=True)
+@operation(in_place=True, autocast="widest")
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """Return `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
 

@@ -643,6 +643,13 @@ impl Tensor {
         Tensor::apply(&self.session(), by_id(174), &operands, smallvec![])
     }
 
+    /// input log(other), and 0 where input is 0 unless other is NaN
+    #[track_caller]
+    pub fn xlogy<'a>(&self, other: impl Into<Value<'a>>) -> Result<Tensor> {
+        let operands = [Operand::Tensor(self), other.into().0];
+        Tensor::apply(&self.session(), by_id(314), &operands, smallvec![])
+    }
+
     /// the axes in another order
     #[track_caller]
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {

@@ -3,7 +3,7 @@
 //!
 //! - [`gamma`]: lgamma, digamma, polygamma, over [`zeta`](mod@zeta).
 //! - [`incomplete`] over [`uniform`]: igamma, igammac.
-//! - [`erf`](mod@erf): the error functions and the normal distribution.
+//! - [`erf`](mod@erf): the error functions and the normal distribution; [`entropy`]: x log y.
 //! - [`bessel`], [`modified`] and [`airy`].
 //!
 //! Most are those of `libm` (FreeBSD's) and `spec_math` (Cephes, as in PyTorch). Functions that are
@@ -13,6 +13,7 @@
 
 mod airy;
 mod bessel;
+mod entropy;
 mod erf;
 mod gamma;
 mod incomplete;
@@ -22,6 +23,7 @@ mod zeta;
 
 pub use airy::airy_ai;
 pub use bessel::{j0, j1, spherical_bessel_j0, y0, y1};
+pub use entropy::{entr, times_log};
 pub use erf::{erfc, erfcx, erfinv, log_ndtr, ndtri};
 pub use gamma::{digamma, lgamma, polygamma};
 pub use incomplete::{igamma, igammac};

@@ -192,6 +192,9 @@ pub const ALL: &[&Operation] = &[
     &special::IGAMMA,
     &special::IGAMMAC,
     &special::ZETA,
+    &special::XLOGY,
+    &special::XLOG1PY,
+    &special::ENTR,
     // fourier
     &fourier::FFT_C2C,
     &fourier::FFT_R2C,

@@ -174,6 +174,64 @@ const PAIR: Defaults = Defaults(Operation {
     ..Operation::base().0
 });
 
+/// The gradient of x f(y) by x, `share`; 0 where x is 0 and f has no value.
+fn unless_nothing(g: &mut dyn Graph, s: &Saved, share: Var, least: f64) -> Var {
+    let (is_zero, has_none) = (g.eq(s.operand(0), 0.0), g.le(s.operand(1), least));
+    let nothing = g.logical_and(is_zero, has_none);
+    g.select(nothing, 0.0, share)
+}
+
+pub static XLOGY: Operation = Operation {
+    id: 314,
+    name: "xlogy",
+    doc: "input log(other), and 0 where input is 0 unless other is NaN",
+    gradient: Each(&[
+        |g, s| {
+            let share = g.call(&XLOGY, &[s.grad.into(), s.operand(1)]);
+            unless_nothing(g, s, share, 0.0)
+        },
+        |g, s| {
+            let slope = g.div(s.operand(0), s.operand(1));
+            g.mul(s.grad, slope)
+        },
+    ]),
+    samples: || binary(FLOATS, (-2.0, 2.0), (0.5, 3.0)),
+    ..PAIR.with(facts(Unchanged, Function(Units), Computed))
+};
+
+pub static XLOG1PY: Operation = Operation {
+    id: 315,
+    name: "xlog1py",
+    doc: "input log(1 + other), and 0 where input is 0 unless other is NaN",
+    face: face::SPECIAL,
+    gradient: Each(&[
+        |g, s| {
+            let share = g.call(&XLOG1PY, &[s.grad.into(), s.operand(1)]);
+            unless_nothing(g, s, share, -1.0)
+        },
+        |g, s| {
+            let divisor = g.add(s.operand(1), 1.0);
+            let slope = g.div(s.operand(0), divisor);
+            g.mul(s.grad, slope)
+        },
+    ]),
+    samples: || binary(FLOATS, (-2.0, 2.0), (-0.5, 2.0)),
+    ..PAIR.with(facts(Float32, Function(Units), Computed))
+};
+
+pub static ENTR: Operation = Operation {
+    id: 316,
+    name: "entr",
+    doc: "the entropy -x log(x) of each value: 0 at 0, and minus infinity below 0",
+    gradient: Each(&[|g, s| {
+        let log = g.log(s.operand(0));
+        let slope = g.sub(-1.0, log);
+        scaled(g, s, slope)
+    }]),
+    samples: || unary(MIXED, 0.5, 3.0),
+    ..RARE.with(facts(Unchanged, Function(Units), Computed))
+};
+
 /// x^(a - 1) exp(-x) / gamma(a), the slope of igamma in x.
 fn density(g: &mut dyn Graph, s: &Saved) -> Var {
     let (a, x) = (s.operand(0), s.operand(1));

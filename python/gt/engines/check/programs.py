@@ -9,9 +9,9 @@ import numpy as np
 from gt.engines.check import reference, wrong
 from gt.engines.check.cases import cases_of
 from gt.engines.check.plans import Builder
-from gt.engines.native import DRAWN
 from gt.engines.check.samples import OPERATIONS
 from gt.engines.engine import Engine, Meta, Plan
+from gt.engines.native import DRAWN
 
 
 @dataclass

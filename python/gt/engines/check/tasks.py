@@ -11,13 +11,14 @@ from gt.engines.check.aside import Output, forks
 from gt.engines.check.cases import cases_of
 from gt.engines.check.operations import Examiner, described
 from gt.engines.check.programs import PROGRAMS
-from gt.engines.check.reference import RANDOM, results
+from gt.engines.check.reference import results
 from gt.engines.check.report import Finding
 from gt.engines.check.running import Runner
 from gt.engines.check.samples import OPERATIONS, draw
 from gt.engines.check.speed import timings
 from gt.engines.check.values import DTYPES, put, to_array, to_bytes
 from gt.engines.engine import Engine, Meta
+from gt.engines.native import DRAWN
 
 _SHAPES = [(), (1,), (0,), (2, 0, 3), (2, 3), (1, 5, 1), (7,), (15,), (17, 2), (33,)]
 _SEVERAL_RESULTS = "further"  # takes another operation's results, and is tried with that operation
@@ -76,7 +77,7 @@ def _shortened(text: str) -> str:
 
 
 def _operation(engine: Engine, name: str, options: Options, send: Send) -> None:
-    if name in RANDOM:
+    if name in DRAWN:
         if engine.draws:
             _draws(engine, name, send)
         return

@@ -59,7 +59,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return given(input, gt.where(x > 0, x, x * negative_slope), inplace, "leaky_relu_")
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="lower")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Return x where it is positive, weight * x elsewhere.
 

@@ -11,7 +11,7 @@ from gt.nn.functional.dropouts import dropout
 from gt.ops.registry import function
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="lower")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -26,7 +26,7 @@ class _BinaryCrossEntropy(Function):
         return by_p, grad * ((-p).log1p() - p.log()) if ctx.needs_input_grad[1] else None
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def binary_cross_entropy(
     input: Tensor,
@@ -53,7 +53,7 @@ def binary_cross_entropy(
     return reduced("binary_cross_entropy", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,

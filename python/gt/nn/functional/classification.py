@@ -19,7 +19,7 @@ from gt.nn.functional.linears import linear
 from gt.ops.registry import function
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def nll_loss(
     input: Tensor,
@@ -51,7 +51,7 @@ def nll_loss(
     return _of_classes("nll_loss", input, _picked, target, weight, ignore_index, reduction)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def cross_entropy(
     input: Tensor,
@@ -85,7 +85,7 @@ def cross_entropy(
     )
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def cross_entropy_loss(
     input: Tensor,
@@ -108,7 +108,7 @@ def cross_entropy_loss(
     )
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="inside")
 @in_float32
 def linear_cross_entropy(
     input: Tensor,

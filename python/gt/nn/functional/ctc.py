@@ -14,7 +14,7 @@ from gt.ops.sizes import filled
 _NEVER = -1e30
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def ctc_loss(
     log_probs: Tensor,

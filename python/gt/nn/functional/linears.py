@@ -7,7 +7,7 @@ from gt.nn.functional.common import NN
 from gt.ops.registry import function
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="lower")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return `input @ weight.T + bias` over the last axis; a weight of one axis is a single row.
 

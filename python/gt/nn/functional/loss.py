@@ -20,7 +20,7 @@ from gt.nn.functional.common import (
 from gt.ops.registry import function
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def l1_loss(
     input: Tensor,
@@ -39,7 +39,7 @@ def l1_loss(
     return _by_weight("l1_loss", error, weight, reduction_of(reduction, size_average, reduce))
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def mse_loss(
     input: Tensor,
@@ -82,7 +82,7 @@ def _check_weight(name: str, loss: Tensor, weight: Tensor) -> None:
         )
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def smooth_l1_loss(
     input: Tensor,
@@ -104,7 +104,7 @@ def smooth_l1_loss(
     return reduced("smooth_l1_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def huber_loss(
     input: Tensor,
@@ -131,7 +131,7 @@ def _huber(distance: Tensor, delta: float) -> Tensor:
     return gt.where(distance < delta, 0.5 * distance * distance, straight)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def kl_div(
     input: Tensor,
@@ -167,7 +167,7 @@ def kl_div(
     return reduced("kl_div", loss, reduction)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def poisson_nll_loss(
     input: Tensor,
@@ -206,7 +206,7 @@ def poisson_nll_loss(
     return reduced("poisson_nll_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def gaussian_nll_loss(
     input: Tensor,

@@ -11,7 +11,7 @@ from gt.nn.functional.smooth import logsigmoid
 from gt.ops.registry import function
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def hinge_embedding_loss(
     input: Tensor,
@@ -32,7 +32,7 @@ def hinge_embedding_loss(
     return reduced("hinge_embedding_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def cosine_embedding_loss(
     input1: Tensor,
@@ -71,7 +71,7 @@ def cosine_embedding_loss(
     return reduced("cosine_embedding_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def margin_ranking_loss(
     input1: Tensor,
@@ -96,7 +96,7 @@ def margin_ranking_loss(
     return reduced("margin_ranking_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def soft_margin_loss(
     input: Tensor,
@@ -115,7 +115,7 @@ def soft_margin_loss(
     return reduced("soft_margin_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def multilabel_soft_margin_loss(
     input: Tensor,
@@ -137,7 +137,7 @@ def multilabel_soft_margin_loss(
     return reduced("multilabel_soft_margin_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def multi_margin_loss(
     input: Tensor,
@@ -183,7 +183,7 @@ def _rows(input: Tensor) -> Tensor:
     return input.reshape(-1, input.shape[-1] if input.ndim else 1)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def multilabel_margin_loss(
     input: Tensor,
@@ -216,7 +216,7 @@ def multilabel_margin_loss(
     return reduced("multilabel_margin_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def triplet_margin_loss(
     anchor: Tensor,
@@ -255,7 +255,7 @@ def triplet_margin_loss(
     return reduced("triplet_margin_loss", loss, reduction, size_average, reduce)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 @in_float32
 def triplet_margin_with_distance_loss(
     anchor: Tensor,

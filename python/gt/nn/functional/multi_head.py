@@ -14,7 +14,7 @@ from gt.ops.registry import function
 from gt.ops.sizes import filled
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="inside")
 @in_float32
 def multi_head_attention_forward(
     query: Tensor,

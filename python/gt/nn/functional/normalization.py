@@ -13,7 +13,7 @@ from gt.ops.registry import function
 from gt.ops.sizes import filled
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -54,7 +54,7 @@ def rms_norm(
     return affine(x * (mean + eps).rsqrt(), weight, None)._cast(input.dtype)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 def group_norm(
     input: Tensor,
     num_groups: int,

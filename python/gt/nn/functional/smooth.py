@@ -138,7 +138,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return input.narrow(dim, 0, half) * input.narrow(dim, half, half).sigmoid()
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
@@ -156,7 +156,7 @@ def softmax(
     return gt.softmax(input, _axis("softmax", input, dim, _stacklevel), dtype=dtype)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
@@ -168,7 +168,7 @@ def softmin(
     return gt.softmax(-input, _axis("softmin", input, dim, _stacklevel), dtype=dtype)
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="float32")
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
@@ -189,7 +189,7 @@ def _axis(name: str, input: Tensor, dim: int | None, level: int) -> int:
     return dim
 
 
-@function(namespace=NN)
+@function(namespace=NN, autocast="inside")
 @in_float32
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
