@@ -164,12 +164,20 @@ void zmq::stream_listener_base_t::refuse_connection ()
     ),
 ];
 
-/// A peer's messages have one part each: those of several would be held until the last one is there.
-const PARTS: &[Change] = &[change(
-    "session_base.cpp",
-    "    if (_pipe && _pipe->write (msg_)) {\n        const int rc = msg_->init ();",
-    "    if (msg_->flags () & msg_t::more) {\n        errno = EPROTO;\n        return -1;\n    }\n    if (_pipe && _pipe->write (msg_)) {\n        const int rc = msg_->init ();",
-)];
+/// A peer's messages have one part each: those of several would be held until the last one is there. The other parts of
+/// a message whose connection breaks are gone, and no reason to abort, if its socket was closed just before.
+const PARTS: &[Change] = &[
+    change(
+        "session_base.cpp",
+        "    if (_pipe && _pipe->write (msg_)) {\n        const int rc = msg_->init ();",
+        "    if (msg_->flags () & msg_t::more) {\n        errno = EPROTO;\n        return -1;\n    }\n    if (_pipe && _pipe->write (msg_)) {\n        const int rc = msg_->init ();",
+    ),
+    change(
+        "session_base.cpp",
+        "        rc = pull_msg (&msg);\n        errno_assert (rc == 0);\n",
+        "        rc = pull_msg (&msg);\n        //  GT: the pipe has no more if its socket is closed.\n        if (rc != 0)\n            _incomplete_in = false;\n",
+    ),
+];
 
 /// High-water marks bound bytes, too: a message counts once, and once more for each 64 KiB. A ROUTER may widen the
 /// pipe of a peer.
