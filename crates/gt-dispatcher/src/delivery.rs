@@ -25,8 +25,8 @@ impl Delivery<'_> {
     pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64, of: Option<u64>) {
         let Delivery { now, session, workers, observability, outbox } = self;
         let (number, incarnation, is_on) =
-            (session.number, session.incarnation, observability.is_on());
-        let slots = &session.catalogue.slots;
+            (session.identity.number, session.identity.incarnation, observability.is_on());
+        let slots = &session.planning.catalogue.slots;
         // Slots beyond those that plans use count as well: they may hold tensors.
         if slots.all().count() > 1 {
             for (slot, commands) in &mut lists {

@@ -21,6 +21,10 @@ pub(crate) struct Flow {
     /// Whether batches are sent although the window is full, because the client waits for an
     /// answer.
     ignores_window: bool,
+    /// The weight that the client has sent and not got back.
+    pub open: u64,
+    /// Whether the client waits for credit, and so has sent every command that it has issued.
+    pub awaits_credit: bool,
 }
 
 #[derive(Default)]
@@ -44,6 +48,18 @@ struct BatchCredit {
 }
 
 impl Flow {
+    /// Notes that the client gets this weight back.
+    pub fn return_credit(&mut self, weight: u64) {
+        debug_assert!(weight <= self.open, "gives back {weight} of {}", self.open);
+        self.open = self.open.saturating_sub(weight);
+    }
+
+    /// Forgets what is in flight: the lanes start anew.
+    pub fn restart(&mut self) {
+        let Flow { open, awaits_credit, .. } = *self;
+        *self = Flow { open, awaits_credit, ..Flow::default() };
+    }
+
     fn lane(&mut self, slot: SlotId) -> &mut LaneCredit {
         let index = slot.0 as usize;
         if index >= self.lanes.len() {

@@ -21,7 +21,7 @@ use crate::planner::{
     Catalogue, InvocationObserver, Planner, SignalScope, Streams, TemplateIteration,
 };
 use crate::queue::UnplannedBatch;
-use crate::sessions::ClientSession;
+use crate::sessions::{ClientSession, Planning};
 use crate::workers::Workers;
 
 /// The dispatcher state that a session's commands touch.
@@ -57,7 +57,8 @@ impl Forward<'_> {
 
     /// Answers a command that is not run, because workers died of it, with its failure.
     fn give_up(&mut self, command: ClientCommand, failure: &Failure) {
-        let ClientSession { catalogue, peer, unread, .. } = &mut *self.session;
+        let ClientSession { identity, planning, unread, .. } = &mut *self.session;
+        let (catalogue, peer) = (&mut planning.catalogue, identity.peer);
         match command {
             ClientCommand::Run(instruction) => {
                 self.planner.give_up(catalogue, &instruction, &Arc::new(failure.clone()));
@@ -71,14 +72,14 @@ impl Forward<'_> {
             ClientCommand::Fetch { request, .. } => {
                 unread.remove(request);
                 let result = Err(failure.clone());
-                self.outbox.push(*peer, Answer::value(request, result));
+                self.outbox.push(peer, Answer::value(request, result));
             }
             ClientCommand::Save(save) => {
                 let (request, result) = (save.request, Err(failure.clone()));
-                self.outbox.push(*peer, Answer { request, result: result.map(Reply::Saved) });
+                self.outbox.push(peer, Answer { request, result: result.map(Reply::Saved) });
             }
             ClientCommand::Statistics { request } => {
-                self.outbox.push(*peer, Answer::new(request, Reply::Statistics(Vec::new())));
+                self.outbox.push(peer, Answer::new(request, Reply::Statistics(Vec::new())));
             }
             _ => {}
         }
@@ -89,17 +90,17 @@ impl Forward<'_> {
         commands: Vec<ClientCommand>,
         skipped: &[(TensorId, u32)],
     ) -> Result<(), String> {
-        if let Some(home) = self.session.catalogue.slots.home() {
+        if let Some(home) = self.session.planning.catalogue.slots.home() {
             self.streams.reserve(home, commands.len());
         }
         for command in commands {
             match command {
                 ClientCommand::Run(instruction) => {
-                    let catalogue = &mut self.session.catalogue;
+                    let catalogue = &mut self.session.planning.catalogue;
                     self.planner.instruction(catalogue, self.streams, instruction)?;
                 }
                 ClientCommand::Free(id) => {
-                    self.planner.free(&mut self.session.catalogue, self.streams, id);
+                    self.planner.free(&mut self.session.planning.catalogue, self.streams, id);
                 }
                 ClientCommand::Invoke(invocation) => {
                     let first = (invocation.bases[0], invocation.part.first);
@@ -117,7 +118,8 @@ impl Forward<'_> {
 
     /// Handles the less frequent commands.
     fn rare(&mut self, command: ClientCommand) -> Result<(), String> {
-        let (catalogue, client) = (&mut self.session.catalogue, self.session.peer);
+        let (catalogue, client) =
+            (&mut self.session.planning.catalogue, self.session.identity.peer);
         match command {
             ClientCommand::Create(create) => self.create(create)?,
             ClientCommand::Fetch { request, tensor, line } => self.fetch(request, tensor, line),
@@ -144,13 +146,13 @@ impl Forward<'_> {
                 self.outbox.push(client, Answer { request, result: result.map(Reply::Located) });
             }
             ClientCommand::Define(definition) => {
-                self.session.plans.forget(definition.number);
-                let defined = self.session.templates.define(*definition);
+                self.session.planning.plans.forget(definition.number);
+                let defined = self.session.planning.templates.define(*definition);
                 defined.map_err(|error| error.to_string())?;
             }
             ClientCommand::Forget { template } => {
-                self.session.plans.forget(template);
-                self.session.templates.forget(template);
+                self.session.planning.plans.forget(template);
+                self.session.planning.templates.forget(template);
             }
             // Both were handled on receipt; one that a modifier adds comes too late.
             ClientCommand::Status { .. } | ClientCommand::Cancel { .. } => {}
@@ -164,11 +166,11 @@ impl Forward<'_> {
             Content::Shared { block, .. } => Some(block.token),
             Content::Data(_) | Content::Stored(_) => None,
         };
-        let catalogue = &mut self.session.catalogue;
+        let catalogue = &mut self.session.planning.catalogue;
         let slot = self.planner.create(catalogue, self.streams, create)?;
         let Some(token) = block else { return Ok(()) };
-        let client = self.session.peer;
-        let host = slot.and_then(|slot| self.session.catalogue.slots.host(slot));
+        let client = self.session.identity.peer;
+        let host = slot.and_then(|slot| self.session.planning.catalogue.slots.host(slot));
         match host.and_then(|worker| self.workers.by_id(worker)) {
             Some(worker) => self.answers.share(token, client, worker.peer),
             None => self.release(token),
@@ -180,15 +182,14 @@ impl Forward<'_> {
     fn release(&mut self, token: u128) {
         let lineage = self.session.lineage.as_mut();
         if !lineage.is_some_and(|lineage| lineage.hold(self.now, token)) {
-            self.outbox.release(self.session.peer, token);
+            self.outbox.release(self.session.identity.peer, token);
         }
     }
 
     fn fetch(&mut self, request: RequestId, tensor: TensorId, line: SourceId) {
-        let ClientSession { catalogue, hello, incarnation, peer, unread, lineage, .. } =
-            &mut *self.session;
-        let machine = &hello.machine;
-        let (client, incarnation, since) = (*peer, *incarnation, self.now);
+        let ClientSession { identity, planning, unread, lineage, .. } = &mut *self.session;
+        let (catalogue, machine) = (&mut planning.catalogue, &identity.hello.machine);
+        let (client, incarnation, since) = (identity.peer, identity.incarnation, self.now);
         // The value of a request that was answered before is compared, not forwarded.
         let known = lineage.as_ref().and_then(|lineage| lineage.log.digest(request));
         match catalogue.get(tensor) {
@@ -218,8 +219,9 @@ impl Forward<'_> {
 
     /// Has workers write tensors into files.
     fn save(&mut self, save: &Save) {
-        let ClientSession { catalogue, peer, .. } = &mut *self.session;
-        let (client, workers) = (*peer, self.workers);
+        let ClientSession { identity, planning, .. } = &mut *self.session;
+        let (catalogue, client) = (&mut planning.catalogue, identity.peer);
+        let workers = self.workers;
         let (answers, outbox) = (&mut *self.answers, &mut *self.outbox);
         let open = |catalogue: &Catalogue, slots: &[SlotId]| {
             let host = |slot: &SlotId| catalogue.slots.host(*slot);
@@ -235,7 +237,7 @@ impl Forward<'_> {
 
     /// Requests statistics from all workers, in order with the session's other commands.
     fn statistics(&mut self, original: RequestId) {
-        let slots = &self.session.catalogue.slots;
+        let slots = &self.session.planning.catalogue.slots;
         let mut asked: Vec<SlotId> = Vec::new();
         let mut open: BTreeSet<PeerId> = BTreeSet::new();
         for slot in slots.usable() {
@@ -244,7 +246,8 @@ impl Forward<'_> {
                 asked.push(slot);
             }
         }
-        let survey = self.answers.open_survey(self.outbox, self.session.peer, original, open);
+        let survey =
+            self.answers.open_survey(self.outbox, self.session.identity.peer, original, open);
         let Some(request) = survey else { return };
         // Pushed onto one lane of each worker, after the commands already planned for it.
         for slot in asked {
@@ -255,7 +258,7 @@ impl Forward<'_> {
     /// Plans an iteration of a template: by a cached plan, if one fits, or else instruction by
     /// instruction.
     fn iteration(&mut self, invocation: &Invocation) -> Result<(), String> {
-        let ClientSession { catalogue, plans, templates, .. } = &mut *self.session;
+        let Planning { catalogue, plans, templates } = &mut self.session.planning;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
         let (first, names) = (invocation.bases[0], u64::from(instance.template.widths[0]));
         catalogue.check_new(first)?;
@@ -315,7 +318,7 @@ impl Forward<'_> {
 
     /// Skips an unwanted iteration: advances its bindings and does its frees.
     fn skip(&mut self, invocation: &Invocation) -> Result<(), String> {
-        let ClientSession { catalogue, templates, .. } = &mut *self.session;
+        let Planning { catalogue, templates, .. } = &mut self.session.planning;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
         let frees = freed..invocation.part.frees;
         let usual = frees.map(|index| instance.template.freed(index as usize, &instance.bindings));

@@ -66,7 +66,10 @@ impl Scheduler {
         may: impl Fn(&ClientSession) -> bool,
     ) -> Option<PeerId> {
         let ready = sessions.iter().filter(|session| session.is_ready(window) && may(session));
-        self.choose(ready.map(|session| (session.peer, &session.entitlement)), policy_kind)
+        self.choose(
+            ready.map(|session| (session.identity.peer, &session.identity.entitlement)),
+            policy_kind,
+        )
     }
 
     /// Returns the session that is served next. With [`PolicyKind::Fair`], the sessions of a user
@@ -104,7 +107,7 @@ impl Scheduler {
 
     /// Forgets teams and users without sessions.
     pub fn forget(&mut self, sessions: &Sessions) {
-        let entitlements = || sessions.iter().map(|session| &session.entitlement);
+        let entitlements = || sessions.iter().map(|session| &session.identity.entitlement);
         for (name, team) in &mut self.teams.accounts {
             let has_sessions =
                 |user: &str| entitlements().any(|of| of.team == *name && of.user == user);

@@ -20,11 +20,12 @@ pub(crate) fn fail_lost(
     session: &mut ClientSession,
     outbox: &mut PeerOutbox,
 ) -> Result<u64, String> {
-    let (catalogue, peer) = (&mut session.catalogue, session.peer);
+    let (catalogue, peer) = (&mut session.planning.catalogue, session.identity.peer);
     let mut done = 0;
-    for batch in &mut session.queue {
+    for batch in &mut session.queue.batches {
         // Dependencies are known between single instructions only.
-        let expanded = session.templates.expand_all(&mut batch.commands, &mut session.plans);
+        let expanded =
+            session.planning.templates.expand_all(&mut batch.commands, &mut session.planning.plans);
         expanded.map_err(|error| error.to_string())?;
         let mut lost_here = 0;
         batch.commands.retain(|command| {
@@ -55,7 +56,7 @@ pub(crate) fn fail_lost(
         });
         done += batch.give_up(lost_here);
     }
-    session.queue.retain(|batch| !batch.commands.is_empty());
+    session.queue.batches.retain(|batch| !batch.commands.is_empty());
     Ok(done)
 }
 
@@ -73,19 +74,19 @@ pub(crate) fn fail_all(
     let failure = Failure::new("fetch", reason, "", SourceId::default());
     let mut done = 0;
     let mut asked = FxHashSet::default();
-    for batch in &mut session.queue {
+    for batch in &mut session.queue.batches {
         let mut given_up = 0;
         batch.commands.retain(|command: &ClientCommand| {
             let Some(request) = command.request() else { return true };
             asked.insert(request);
             let result = Err(failure.clone());
-            outbox.push(session.peer, Answer { request, result });
+            outbox.push(session.identity.peer, Answer { request, result });
             given_up += command.weight();
             false
         });
         done += batch.give_up(given_up);
     }
-    session.queue.retain(|batch| !batch.commands.is_empty());
+    session.queue.batches.retain(|batch| !batch.commands.is_empty());
     // Requests in the log that are to be replayed fail now, and are not requested by the replay.
     if let Some(lineage) = &mut session.lineage
         && lineage.log.is_replaying()
@@ -93,7 +94,7 @@ pub(crate) fn fail_all(
         for request in lineage.log.unanswered() {
             if asked.insert(request) {
                 let result = Err(failure.clone());
-                outbox.push(session.peer, Answer { request, result });
+                outbox.push(session.identity.peer, Answer { request, result });
             }
         }
     }

@@ -36,11 +36,11 @@ impl Dispatcher {
         };
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         let number = session.log(&mut batch, frames, weight);
-        session.instructions += weight;
-        session.awaits_credit = false;
-        session.note_activity(now);
+        session.account.instructions += weight;
+        session.flow.awaits_credit = false;
+        session.account.note_activity(now);
         if self.observability.is_on() {
-            let (label, number) = (&session.label, session.number);
+            let (label, number) = (&session.identity.label, session.identity.number);
             self.observability.received(now, label, number, &batch);
         }
         // The status is answered on receipt, not in the session's turn: users need it most when the
@@ -60,13 +60,13 @@ impl Dispatcher {
                 || matches!(command, ClientCommand::Free(_) | ClientCommand::Cancel { .. })
         };
         let limit = if batch.iter().all(is_light) { LIGHT * limit } else { limit };
-        if session.open > limit {
+        if session.flow.open > limit {
             let reason = format!(
                 "the session sent more than {limit} commands without waiting for credit for them"
             );
             return self.refuse(now, peer, reason);
         }
-        session.open += weight;
+        session.flow.open += weight;
         let mut cancelled = Vec::new();
         batch.retain(|command| match command {
             ClientCommand::Cancel { request } => {
@@ -88,7 +88,7 @@ impl Dispatcher {
             if let Some(session) = self.sessions.get_mut(peer)
                 && !session.has_worker()
             {
-                session.waiting_since.get_or_insert(now);
+                session.queue.workerless_since.get_or_insert(now);
             }
             return self.pump(now);
         }
@@ -105,19 +105,19 @@ impl Dispatcher {
                 let rest = batch.split_off(place + 1);
                 let own = batch.iter().map(ClientCommand::weight).sum::<u64>().min(left);
                 left -= own;
-                session.queue.push_back(UnplannedBatch {
+                session.queue.batches.push_back(UnplannedBatch {
                     batch: number,
                     ..UnplannedBatch::new(now, batch, own)
                 });
                 batch = rest;
             }
-            session.queue.push_back(UnplannedBatch {
+            session.queue.batches.push_back(UnplannedBatch {
                 batch: number,
                 ..UnplannedBatch::new(now, batch, left)
             });
         }
         // Removes the instructions whose results have been freed: a request does not wait for them.
-        if session.queue.len() > 1 && asks || !cancelled.is_empty() {
+        if session.queue.batches.len() > 1 && asks || !cancelled.is_empty() {
             for request in cancelled {
                 returned += self.cancel(peer, request);
             }
@@ -125,14 +125,14 @@ impl Dispatcher {
             // While plans are recorded for an explanation, unwanted instructions are planned as
             // well.
             if !session.is_explained() {
-                let pruning = queue::prune(&mut session.queue, &session.templates);
+                let pruning = queue::prune(&mut session.queue.batches, &session.planning.templates);
                 returned += pruning.returned;
                 for token in pruning.blocks {
                     self.outbox.release(peer, token);
                 }
                 if let Some(lineage) = &mut session.lineage {
                     for (number, pruned) in pruning.removed {
-                        let (session, of_record) = (session.number, pruned.clone());
+                        let (session, of_record) = (session.identity.number, pruned.clone());
                         self.journal.add(|| JournalRecord::Pruned {
                             session,
                             number,
@@ -151,18 +151,18 @@ impl Dispatcher {
         if !session.has_worker() {
             // A recoverable session loses no tensors: its requests wait for a worker.
             if !session.is_recoverable() {
-                session.is_expanded = true;
+                session.queue.is_expanded = true;
                 match waiting::fail_lost(session, &mut self.outbox) {
                     Ok(failed) => returned += failed,
                     Err(reason) => return self.refuse(now, peer, reason),
                 }
             }
-            if !session.queue.is_empty() {
-                session.waiting_since.get_or_insert(now);
+            if !session.queue.batches.is_empty() {
+                session.queue.workerless_since.get_or_insert(now);
             }
         }
         session.return_credit(&mut self.outbox, returned);
-        let is_short = !session.shortages.is_empty();
+        let is_short = !session.account.shortages.is_empty();
         self.pump(now);
         if is_short {
             self.end_shortages(now);
@@ -176,7 +176,7 @@ impl Dispatcher {
             && let Some((number, frames)) =
                 number.and_then(|it| Some((it, lineage.log.frames(it)?)))
         {
-            let (session, received) = (session.number, session.received);
+            let (session, received) = (session.identity.number, session.queue.received);
             self.journal.add(|| JournalRecord::Batch {
                 session,
                 number,
@@ -192,7 +192,7 @@ impl Dispatcher {
         if let Some(lineage) = &mut session.lineage {
             lineage.log.mark_answered(request, None);
         }
-        if let Some(returned) = queue::cancel(&mut session.queue, request) {
+        if let Some(returned) = queue::cancel(&mut session.queue.batches, request) {
             return returned;
         }
         session.unread.remove(request);
@@ -223,8 +223,8 @@ impl Dispatcher {
     /// Plans the oldest batch of a session and sends the workers their parts.
     fn forward(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Some(mut batch) = session.queue.pop_front() else { return };
-        if session.queue.is_empty() {
+        let Some(mut batch) = session.queue.batches.pop_front() else { return };
+        if session.queue.batches.is_empty() {
             session.flow.enforce_window();
         }
         let number = batch.batch;
@@ -238,11 +238,13 @@ impl Dispatcher {
             },
         };
         let (weight, since) = (batch.weight, batch.since);
-        self.scheduler.charge(peer, &session.entitlement, weight);
+        self.scheduler.charge(peer, &session.identity.entitlement, weight);
         session.limit_slots(batch.slots);
-        session.is_expanded &= !session.queue.is_empty();
-        let (parameters, before) =
-            (session.catalogue.slots.parameters(), session.catalogue.slots.count());
+        session.queue.is_expanded &= !session.queue.batches.is_empty();
+        let (parameters, before) = (
+            session.planning.catalogue.slots.parameters(),
+            session.planning.catalogue.slots.count(),
+        );
         let begin = self.observability.is_on().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
         let forward = Forward {
@@ -263,8 +265,10 @@ impl Dispatcher {
                     self.observability.emit_batch(now, session, weight, times, peers!(self));
                 }
                 let has_lineage = self.note_planned(peer, number, before);
-                let after =
-                    self.sessions.get(peer).map(|session| session.catalogue.slots.parameters());
+                let after = self
+                    .sessions
+                    .get(peer)
+                    .map(|session| session.planning.catalogue.slots.parameters());
                 if after.is_some_and(|after| after != parameters) {
                     self.parameters_changed(peer);
                 }
@@ -291,7 +295,7 @@ impl Dispatcher {
         match self
             .sessions
             .get(peer)
-            .is_some_and(|session| session.catalogue.tensors().count() > most)
+            .is_some_and(|session| session.planning.catalogue.tensors().count() > most)
         {
             false => Ok(()),
             true => Err(format!(
@@ -327,12 +331,12 @@ impl Dispatcher {
             worker.done(now, weight);
         }
         if let Some(session) = self.sessions.by_incarnation_mut(lane.incarnation) {
-            session.note_activity(now);
-            session.record_usage(lane.slot, usage);
+            session.account.note_activity(now);
+            session.account.record_usage(lane.slot, usage);
             let returned = session.flow.done(lane.slot, weight);
             session.return_credit(&mut self.outbox, returned);
             if session.lineage.is_some() {
-                let client = session.peer;
+                let client = session.identity.peer;
                 self.take_snapshot_if_due(now, client);
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_ir::entitlement::{Entitlement, Usage};
+use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{
     Answer, ClientHello, ClientWelcome, Failure, Goodbye, Hello, Protocol, ServerToWorker, Welcome,
     WorkerHello, WorkerWelcome,
@@ -17,6 +17,7 @@ use crate::lineage::Lineage;
 use crate::observability::PeerDirectory;
 use crate::observability::log::{LineKind, word};
 use crate::peer::PeerId;
+use crate::sessions::Identity;
 use crate::unread::UnreadValues;
 use crate::workers::RegisteredWorker;
 
@@ -31,17 +32,18 @@ impl Dispatcher {
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(peer) {
             self.scheduler.forget(&self.sessions);
-            self.journal.add(|| JournalRecord::SessionEnd { session: session.number });
-            let (used, (held, away)) = (Duration::from_nanos(session.device), session.bytes());
+            self.journal.add(|| JournalRecord::SessionEnd { session: session.identity.number });
+            let (used, (held, away)) =
+                (Duration::from_nanos(session.account.device), session.account.bytes());
             let details = format_args!(
                 "session={}{} device={:.3}s bytes={held} spilled={away} reason={reason}",
-                session.number,
-                of_user(&session.entitlement),
+                session.identity.number,
+                of_user(&session.identity.entitlement),
                 used.as_secs_f64()
             );
             let kind = LineKind::Disconnect;
-            self.observability.write(now, kind, &session.label, "Link", 0, details);
-            let slots = &session.catalogue.slots;
+            self.observability.write(now, kind, &session.identity.label, "Link", 0, details);
+            let slots = &session.planning.catalogue.slots;
             if let Some(worker) = slots.home_worker() {
                 self.workers.release(worker);
             }
@@ -50,7 +52,7 @@ impl Dispatcher {
                 let lanes = slots.on(worker.id);
                 let open: u64 = lanes.into_iter().map(|slot| session.flow.in_flight(slot).0).sum();
                 worker.done(now, open);
-                let (number, incarnation) = (session.number, session.incarnation);
+                let (number, incarnation) = (session.identity.number, session.identity.incarnation);
                 self.outbox.push(worker.peer, ServerToWorker::EndSession { incarnation });
                 if session_is_kept {
                     let dropped =
@@ -58,7 +60,7 @@ impl Dispatcher {
                     self.outbox.push(worker.peer, dropped);
                 }
             }
-            self.collectives.end_session(session.incarnation);
+            self.collectives.end_session(session.identity.incarnation);
             self.answers.forget_client(peer);
             self.divide_lineage_limit();
         }
@@ -142,11 +144,11 @@ impl Dispatcher {
         self.observe_newcomer(now, peer);
         self.outbox.extend(peer, self.policy_kind());
         for session in self.sessions.iter() {
-            self.outbox.extend(peer, session.admission());
+            self.outbox.extend(peer, session.identity.admission());
         }
         if is_renewed || self.predecessor.is_some() {
             // Sessions may have ended while the worker was disconnected: it drops their snapshots.
-            let sessions = self.sessions.iter().map(|session| session.number).collect();
+            let sessions = self.sessions.iter().map(|session| session.identity.number).collect();
             let last = self.predecessor.unwrap_or_default();
             let since = SessionId(last.session.0 + 1);
             let oldest = Incarnation(last.incarnation.0 + 1);
@@ -178,24 +180,26 @@ impl Dispatcher {
         let hosts = self.allowed_hosts(&entitlement);
         let numbers =
             (self.sessions.numbers.next_session(), self.sessions.numbers.next_incarnation());
-        let session = self.sessions.add(now, peer, numbers, hello, entitlement);
+        let session = self.sessions.add(Identity::new(now, peer, numbers, hello, entitlement));
         session.unread = UnreadValues::new(self.limits.unread);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
         let fabrics = Arc::new(self.workers.fabrics());
-        let slots = &mut session.catalogue.slots;
+        let slots = &mut session.planning.catalogue.slots;
         hosts.iter().for_each(|host| slots.add(*host, |_| true));
         slots.set_fabrics(&fabrics);
         if let Some(worker) = self.workers.assign(&hosts) {
             slots.set_home(slots.on(worker).first().copied());
         }
-        if let Some(count) = self.rules.slots(&session.entitlement.user, &session.entitlement.team)
+        if let Some(count) =
+            self.rules.slots(&session.identity.entitlement.user, &session.identity.entitlement.team)
         {
             slots.rescale(count as usize);
             slots.assign_hosts(&hosts);
         }
-        let (label, number) = (&session.label, session.number);
-        let (of, entitlement) = (of_user(&session.entitlement), &session.entitlement);
+        let (label, number) = (&session.identity.label, session.identity.number);
+        let (of, entitlement) =
+            (of_user(&session.identity.entitlement), &session.identity.entitlement);
         let quotas = entitlement.memory.iter();
         let quotas: String = quotas
             .map(|quota| format!(" quota={}:{}", quota.holder.replace(' ', ":"), quota.bytes))
@@ -207,7 +211,7 @@ impl Dispatcher {
         let details = format_args!("session={number}{of}{weights}{quotas}");
         self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
         for worker in self.workers.iter() {
-            self.outbox.extend(worker.peer, session.admission());
+            self.outbox.extend(worker.peer, session.identity.admission());
         }
         self.divide_lineage_limit();
         self.await_workers(now, peer);
@@ -220,7 +224,8 @@ impl Dispatcher {
     /// Sends a peer a goodbye with the reason, and disconnects it.
     pub(super) fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
         let session = self.sessions.get(peer);
-        let label = session.map_or_else(|| format!("peer{}", peer.number), |s| s.label.clone());
+        let label =
+            session.map_or_else(|| format!("peer{}", peer.number), |s| s.identity.label.clone());
         let details = format_args!("{reason}");
         self.observability.write(now, LineKind::Error, &label, "Refused", 0, details);
         self.outbox.push(peer, Goodbye { reason: reason.clone() });
@@ -258,7 +263,8 @@ impl Dispatcher {
         reason: String,
     ) {
         let Some(sender) = self.workers.get(from).map(|worker| worker.id) else { return };
-        let Some(client) = self.sessions.by_incarnation(to.incarnation).map(|session| session.peer)
+        let Some(client) =
+            self.sessions.by_incarnation(to.incarnation).map(|session| session.identity.peer)
         else {
             return;
         };
@@ -267,7 +273,7 @@ impl Dispatcher {
         }
         let Some(sender) = self.workers.by_id(sender) else { return };
         let Some(session) = self.sessions.get(client) else { return };
-        let slots = &session.catalogue.slots;
+        let slots = &session.planning.catalogue.slots;
         let receiver = slots.host(to.slot).and_then(|worker| self.workers.by_id(worker));
         let Some(receiver) = receiver else { return };
         let reason = format!(
@@ -285,11 +291,11 @@ impl Dispatcher {
     /// Counts a session's home slot on the worker that now hosts it.
     pub(super) fn count_home(&mut self, now: Duration, peer: PeerId, was_home: Option<SlotId>) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let slots = &session.catalogue.slots;
+        let slots = &session.planning.catalogue.slots;
         if let Some(worker) = was_home.and_then(|home| slots.host(home)) {
             self.workers.count_home(worker);
         } else if was_home.is_some() && session.has_queued() {
-            session.waiting_since = Some(now);
+            session.queue.workerless_since = Some(now);
         }
     }
 
@@ -315,13 +321,13 @@ impl Dispatcher {
         let tried = self.alone_on(lost.id);
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };
-            let hosts = self.allowed_hosts(&session.entitlement);
+            let hosts = self.allowed_hosts(&session.identity.entitlement);
             let is_alone = self.workers.len() == 0;
             let Some(session) = self.sessions.get_mut(peer) else { continue };
-            if session.awaited.is_some() && is_alone && session.has_queued() {
-                session.waiting_since.get_or_insert(now);
+            if session.phase.awaited().is_some() && is_alone && session.has_queued() {
+                session.queue.workerless_since.get_or_insert(now);
             }
-            let catalogue = &mut session.catalogue;
+            let catalogue = &mut session.planning.catalogue;
             let was_home =
                 catalogue.slots.home().filter(|home| catalogue.slots.host(*home) == Some(lost.id));
             let lineage = session.lineage.as_ref();
@@ -347,21 +353,18 @@ impl Dispatcher {
                 }),
             };
             let Some(session) = self.sessions.get_mut(peer) else { continue };
-            let catalogue = &mut session.catalogue;
+            let catalogue = &mut session.planning.catalogue;
             let mut returned = 0;
             let mut messages = Vec::new();
             for slot in &moved {
                 self.planner.lose_slot(catalogue, &mut self.streams, *slot, &failure);
                 returned += session.flow.lose(*slot);
-                let lane = LaneId { incarnation: session.incarnation, slot: *slot };
+                let lane = LaneId { incarnation: session.identity.incarnation, slot: *slot };
                 messages.extend(self.collectives.lose(lane, catalogue.next().1, &failure));
             }
-            moved.iter().for_each(|slot| {
-                session.record_usage(*slot, Usage::default());
-                session.shortages.remove(slot);
-            });
-            session.plans.hosts_changed();
-            let number = session.incarnation;
+            moved.iter().for_each(|slot| session.account.lose_slot(*slot));
+            session.planning.plans.hosts_changed();
+            let number = session.identity.incarnation;
             session.return_credit(&mut self.outbox, returned);
             self.count_home(now, peer, was_home);
             self.send_to_lanes(number, messages);

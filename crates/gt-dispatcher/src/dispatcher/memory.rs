@@ -13,27 +13,16 @@ use gt_ir::message::ServerToWorker;
 use super::Dispatcher;
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
+use crate::sessions::SlotShortage;
 
 /// The interval at which a stream is checked for being drained when its session sends nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a lane waits for other sessions to free memory.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A slot's wait for memory.
-pub(crate) struct SlotShortage {
-    pub wait: MemoryWait,
-    pub since: Duration,
-    /// When the wait began, and whether it has lasted long (see [`super::trials`]).
-    pub begun: Duration,
-    pub is_long: bool,
-    /// Whether the lane was notified that it has received all commands of its session.
-    has_all: bool,
-}
-
-impl SlotShortage {
-    fn due(&self) -> Duration {
-        self.since + if self.has_all { LONGEST } else { LOOK_EVERY }
-    }
+/// Returns when a slot's wait is to be looked at.
+fn due(shortage: &SlotShortage) -> Duration {
+    shortage.since + if shortage.has_all { LONGEST } else { LOOK_EVERY }
 }
 
 impl Dispatcher {
@@ -50,7 +39,7 @@ impl Dispatcher {
         }
         let Some(session) = self.sessions.by_incarnation_mut(lane.incarnation) else { return };
         let Some(wait) = wait else {
-            session.shortages.remove(&lane.slot);
+            session.account.shortages.remove(&lane.slot);
             return;
         };
         let MemoryWait { bytes, ref holder, .. } = wait;
@@ -59,14 +48,14 @@ impl Dispatcher {
         self.observability.write(
             now,
             LineKind::WorkerRecv,
-            &session.label,
+            &session.identity.label,
             "MemoryWait",
             0,
             details,
         );
         let (since, begun) = (now, now);
         let shortage = SlotShortage { wait, since, begun, is_long: false, has_all: false };
-        session.shortages.insert(lane.slot, shortage);
+        session.account.shortages.insert(lane.slot, shortage);
         // Queued commands may free memory: the lane gets all of them.
         session.flow.ignore_window();
         self.pump(now);
@@ -76,7 +65,7 @@ impl Dispatcher {
     /// Handles a client's report that it waits for credit.
     pub(super) fn client_waits(&mut self, now: Duration, peer: PeerId) {
         if let Some(session) = self.sessions.get_mut(peer) {
-            session.awaits_credit = true;
+            session.flow.awaits_credit = true;
             self.end_shortages(now);
         }
     }
@@ -85,18 +74,20 @@ impl Dispatcher {
     /// wait is over.
     pub(super) fn end_shortages(&mut self, now: Duration) {
         let window = self.limits.client_window;
-        for session in self.sessions.iter_mut().filter(|session| !session.shortages.is_empty()) {
+        for session in
+            self.sessions.iter_mut().filter(|session| !session.account.shortages.is_empty())
+        {
             // What may be planned has been planned: if the client waits, the queue holds everything
             // that it has issued.
-            let mut queued = session.queue.iter().flat_map(|batch| &batch.commands);
-            let is_drained = session.open > window
-                || session.awaits_credit
-                || self.answers.has_pending(session.peer)
+            let mut queued = session.queue.batches.iter().flat_map(|batch| &batch.commands);
+            let is_drained = session.flow.open > window
+                || session.flow.awaits_credit
+                || self.answers.has_pending(session.identity.peer)
                 || queued.any(|command| command.request().is_some());
-            let incarnation = session.incarnation;
-            let slots = &session.catalogue.slots;
-            for (slot, shortage) in &mut session.shortages {
-                let is_due = now >= shortage.due();
+            let incarnation = session.identity.incarnation;
+            let slots = &session.planning.catalogue.slots;
+            for (slot, shortage) in &mut session.account.shortages {
+                let is_due = now >= due(shortage);
                 if !shortage.has_all && !is_drained {
                     shortage.since = if is_due { now } else { shortage.since };
                     continue;
@@ -120,7 +111,7 @@ impl Dispatcher {
 
     /// Returns when [`Dispatcher::end_shortages`] is due next.
     pub(super) fn next_shortage(&self) -> Option<Duration> {
-        let all = self.sessions.iter().flat_map(|session| session.shortages.values());
-        all.map(SlotShortage::due).min()
+        let all = self.sessions.iter().flat_map(|session| session.account.shortages.values());
+        all.map(due).min()
     }
 }

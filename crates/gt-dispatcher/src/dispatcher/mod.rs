@@ -22,9 +22,6 @@ mod slots;
 mod snapshots;
 mod trials;
 
-pub(crate) use memory::SlotShortage;
-pub(crate) use quotas::DeadlineWarning;
-pub(crate) use restart::AwaitedPeers;
 pub use restart::REJOIN_WITHIN;
 
 use std::time::Duration;
@@ -202,7 +199,7 @@ impl Dispatcher {
         for session in self.sessions.iter_mut() {
             if session.workerless_since(is_empty).is_some_and(|since| now >= since + limit) {
                 let returned = waiting::fail_all(session, &mut self.outbox, limit);
-                session.waiting_since = session.has_queued().then_some(now);
+                session.queue.workerless_since = session.has_queued().then_some(now);
                 session.return_credit(&mut self.outbox, returned);
             }
         }
@@ -227,7 +224,7 @@ impl Dispatcher {
         // While a session is on trial, no snapshots are taken.
         let lineages = lineages.filter(|_| !self.trials.is_running());
         let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
-        let awaited = self.sessions.iter().filter_map(|session| session.awaited.as_ref());
+        let awaited = self.sessions.iter().filter_map(|session| session.phase.awaited());
         let wait = self.limits.worker_wait;
         let awaited = awaited.filter_map(|awaited| awaited.deadline(wait)).min();
         let awaited = awaited.filter(|_| self.workers.len() > 0);
@@ -243,17 +240,17 @@ impl Dispatcher {
         if session.lineage.is_some() {
             return None;
         }
-        let (slot, name) = session.catalogue.replica(tensor)?;
-        let host = session.catalogue.slots.host(slot)?;
+        let (slot, name) = session.planning.catalogue.replica(tensor)?;
+        let host = session.planning.catalogue.slots.host(slot)?;
         let worker = self.workers.by_id(host)?.peer;
-        Some((worker, LaneId { incarnation: session.incarnation, slot }, name))
+        Some((worker, LaneId { incarnation: session.identity.incarnation, slot }, name))
     }
 
     /// Returns whether a lane is on the worker of a link: messages about it from other workers are
     /// ignored.
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
         let Some(session) = self.sessions.by_incarnation(lane.incarnation) else { return false };
-        let host = session.catalogue.slots.host(lane.slot);
+        let host = session.planning.catalogue.slots.host(lane.slot);
         host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
     }
 
@@ -261,14 +258,14 @@ impl Dispatcher {
     fn client_of(&self, lane: LaneId, peer: PeerId) -> Option<PeerId> {
         let session =
             self.sessions.by_incarnation(lane.incarnation).filter(|_| self.is_on(lane, peer))?;
-        Some(session.peer)
+        Some(session.identity.peer)
     }
 
     /// Sends messages to the workers of a session's slots.
     fn send_to_lanes(&mut self, incarnation: Incarnation, messages: Vec<(SlotId, ServerToWorker)>) {
         let Some(session) = self.sessions.by_incarnation(incarnation) else { return };
         for (slot, message) in messages {
-            let host = session.catalogue.slots.host(slot);
+            let host = session.planning.catalogue.slots.host(slot);
             if let Some(worker) = host.and_then(|worker| self.workers.by_id(worker)) {
                 self.outbox.push(worker.peer, message);
             }
@@ -285,9 +282,11 @@ impl Dispatcher {
     ) {
         for other in result.as_mut().err().into_iter().flat_map(|failure| &mut failure.others) {
             // Workers identify sessions by their incarnations.
-            let session =
-                self.sessions.iter().find(|session| session.incarnation == other.incarnation);
-            other.label = session.map(|session| session.label.clone()).unwrap_or_default();
+            let session = self
+                .sessions
+                .iter()
+                .find(|session| session.identity.incarnation == other.incarnation);
+            other.label = session.map(|session| session.identity.label.clone()).unwrap_or_default();
         }
         let Some(request) = self.answers.close(request, peer) else {
             // The request was cancelled, or its client has disconnected: release the shared memory.

@@ -10,34 +10,11 @@ use crate::observability::log::LineKind;
 use crate::peer::PeerId;
 use crate::planner::Host;
 use crate::rules::Rules;
-use crate::sessions::ClientSession;
+use crate::sessions::{ClientSession, DeadlineWarning, TimeLimit};
 
 /// How long before its end a session is warned: at most this time, and at most this fraction of the
 /// limit.
 const WARNING: (Duration, u32) = (Duration::from_secs(300), 10);
-
-/// A limit on a session's time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeLimit {
-    /// The time since it began.
-    Wall,
-    /// The time since it was last active.
-    Idle,
-}
-
-/// A warning that a session will end, and when it was sent.
-#[derive(Clone, Copy)]
-pub(crate) struct DeadlineWarning {
-    limit: TimeLimit,
-    at: Duration,
-}
-
-impl DeadlineWarning {
-    /// Returns whether the warning is void once the session is active again.
-    pub fn is_of_idleness(&self) -> bool {
-        self.limit == TimeLimit::Idle
-    }
-}
 
 /// When a session is warned and ended, and why.
 struct SessionDeadline {
@@ -98,8 +75,9 @@ impl Dispatcher {
     /// Marks a session's client as disconnected, or as back, on all workers.
     pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        session.entitlement.is_away = is_away;
-        let (incarnation, entitlement) = (session.incarnation, session.entitlement.clone());
+        session.identity.entitlement.is_away = is_away;
+        let (incarnation, entitlement) =
+            (session.identity.incarnation, session.identity.entitlement.clone());
         for worker in self.workers.iter() {
             let admission = ServerToWorker::Admit { incarnation, entitlement: entitlement.clone() };
             self.outbox.push(worker.peer, admission);
@@ -125,14 +103,16 @@ impl Dispatcher {
         }
         for session in self.sessions.iter_mut() {
             // Warnings under the previous policy are void.
-            session.warned.clear();
-            let Entitlement { user, team, .. } = &session.entitlement;
-            let is_away = session.entitlement.is_away;
+            session.account.warned.clear();
+            let Entitlement { user, team, .. } = &session.identity.entitlement;
+            let is_away = session.identity.entitlement.is_away;
             let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
-            if session.entitlement != entitlement {
-                session.entitlement = entitlement.clone();
-                let admission =
-                    ServerToWorker::Admit { incarnation: session.incarnation, entitlement };
+            if session.identity.entitlement != entitlement {
+                session.identity.entitlement = entitlement.clone();
+                let admission = ServerToWorker::Admit {
+                    incarnation: session.identity.incarnation,
+                    entitlement,
+                };
                 for worker in self.workers.iter() {
                     self.outbox.push(worker.peer, admission.clone());
                 }
@@ -157,13 +137,16 @@ impl Dispatcher {
         let mut all = Vec::new();
         let mut checked = Vec::new();
         for session in self.sessions.iter() {
-            let Entitlement { user, team, .. } = &session.entitlement;
+            let Entitlement { user, team, .. } = &session.identity.entitlement;
             for (holder, rule) in self.rules.of(user, team) {
                 if checked.contains(&holder) {
                     continue;
                 }
-                let own: Vec<&ClientSession> =
-                    self.sessions.iter().filter(|other| holder.has(&other.entitlement)).collect();
+                let own: Vec<&ClientSession> = self
+                    .sessions
+                    .iter()
+                    .filter(|other| holder.has(&other.identity.entitlement))
+                    .collect();
                 if let Some(most) = rule.sessions.filter(|most| own.len() > *most as usize) {
                     all.push(format!("{holder} has {} sessions, and may have {most}", own.len()));
                 }
@@ -177,8 +160,11 @@ impl Dispatcher {
                 if let Some(most) = rule.memory {
                     for worker in self.workers.iter() {
                         let on = |session: &&ClientSession| {
-                            let slots = session.catalogue.slots.on(worker.id);
-                            slots.into_iter().map(|slot| session.bytes_in(slot)).sum::<u64>()
+                            let slots = session.planning.catalogue.slots.on(worker.id);
+                            slots
+                                .into_iter()
+                                .map(|slot| session.account.bytes_in(slot))
+                                .sum::<u64>()
                         };
                         let held: u64 = own.iter().map(on).sum();
                         if held > most {
@@ -204,15 +190,15 @@ impl Dispatcher {
         let (user, team) = user.unwrap_or_default();
         for (holder, rule) in self.rules.of(user, team) {
             let Some(most) = rule.sessions else { continue };
-            let own = self.sessions.iter().filter(|other| holder.has(&other.entitlement));
+            let own = self.sessions.iter().filter(|other| holder.has(&other.identity.entitlement));
             let own: Vec<&ClientSession> = own.collect();
             if own.len() >= most as usize {
-                let label = |session: &&ClientSession| match session.entitlement.is_away {
-                    true => format!("{} (whose client is away)", session.label),
-                    false => session.label.clone(),
+                let label = |session: &&ClientSession| match session.identity.entitlement.is_away {
+                    true => format!("{} (whose client is away)", session.identity.label),
+                    false => session.identity.label.clone(),
                 };
                 let labels = own.iter().map(label).collect::<Vec<_>>().join(", ");
-                let hint = match own.iter().any(|session| session.entitlement.is_away) {
+                let hint = match own.iter().any(|session| session.identity.entitlement.is_away) {
                     true => ", or wait until the server gives up the one that is away (--grace)",
                     false => "",
                 };
@@ -231,7 +217,8 @@ impl Dispatcher {
         for (holder, rule) in self.rules.of(&entitlement.user, &entitlement.team) {
             let Some(most) = rule.workers else { continue };
             let is_used = |host| {
-                let mut own = self.sessions.iter().filter(|other| holder.has(&other.entitlement));
+                let mut own =
+                    self.sessions.iter().filter(|other| holder.has(&other.identity.entitlement));
                 own.any(|session| !session.slots().on(host).is_empty())
             };
             allowed.sort_by_key(|worker| (!is_used(worker.id), worker.sessions, worker.id));
@@ -252,15 +239,22 @@ impl Dispatcher {
         for session in self.sessions.iter_mut() {
             for end in ends(&self.rules, session) {
                 if end.is_warned && now >= end.at {
-                    over.push((session.peer, end.reason()));
+                    over.push((session.identity.peer, end.reason()));
                     break;
                 }
                 if now >= end.warn && !end.is_warned {
-                    session.warned.push(DeadlineWarning { limit: end.limit, at: now });
-                    let text = end.warning(&session.label, now);
+                    session.account.warned.push(DeadlineWarning { limit: end.limit, at: now });
+                    let text = end.warning(&session.identity.label, now);
                     let (kind, details) = (LineKind::Send, format_args!("{text}"));
-                    self.observability.write(now, kind, &session.label, "Notice", 0, details);
-                    self.outbox.push(session.peer, ServerToClient::Notice { text });
+                    self.observability.write(
+                        now,
+                        kind,
+                        &session.identity.label,
+                        "Notice",
+                        0,
+                        details,
+                    );
+                    self.outbox.push(session.identity.peer, ServerToClient::Notice { text });
                 }
             }
         }
@@ -291,12 +285,12 @@ impl Dispatcher {
 
 /// Returns when a session ends, by each limit that applies to it.
 fn ends(rules: &Rules, session: &ClientSession) -> Vec<SessionDeadline> {
-    let Entitlement { user, team, .. } = &session.entitlement;
+    let Entitlement { user, team, .. } = &session.identity.entitlement;
     let mut ends = Vec::new();
     for (holder, rule) in rules.of(user, team) {
         let mut add = |limit, since: Duration, allowed: Duration| {
             let (over, lead) = (since.saturating_add(allowed), SessionDeadline::lead(allowed));
-            let warned = session.warned.iter().find(|warned| warned.limit == limit);
+            let warned = session.account.warned.iter().find(|warned| warned.limit == limit);
             let at = warned.map_or(over, |warned| over.max(warned.at.saturating_add(lead)));
             let (warn, is_warned) = (over.saturating_sub(lead), warned.is_some());
             ends.push(SessionDeadline {
@@ -309,12 +303,12 @@ fn ends(rules: &Rules, session: &ClientSession) -> Vec<SessionDeadline> {
             });
         };
         if let Some(wall) = rule.wall {
-            add(TimeLimit::Wall, session.since, wall);
+            add(TimeLimit::Wall, session.identity.since, wall);
         }
         if let Some(idle) = rule.idle
-            && session.open == 0
+            && session.flow.open == 0
         {
-            add(TimeLimit::Idle, session.active, idle);
+            add(TimeLimit::Idle, session.account.active, idle);
         }
     }
     ends

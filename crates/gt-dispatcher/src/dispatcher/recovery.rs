@@ -7,12 +7,11 @@ use gt_ir::snapshot::Owner;
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::Dispatcher;
-use crate::flow::Flow;
 use crate::lineage::{HandOver, SessionSnapshot, SnapshotStage, SnapshotState};
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
 use crate::planner::PlanCache;
-use crate::sessions::ClientSession;
+use crate::sessions::{ClientSession, Phase};
 use crate::workers::RegisteredWorker;
 
 /// What the loss of a worker costs a session.
@@ -65,7 +64,7 @@ impl Dispatcher {
         let recovered = struck.and_then(|()| self.recover(now, peer, RecoveryCause::Lost(what)));
         let Err(reason) = recovered else { return Survival::Unharmed };
         let Some(session) = self.sessions.get_mut(peer) else { return Survival::Unprotected };
-        if session.lineage.as_ref().is_some_and(|lineage| lineage.is_restoring()) {
+        if session.is_restoring() {
             // Its lanes wait for values that cannot arrive any more.
             self.refuse(
                 now,
@@ -87,13 +86,13 @@ impl Dispatcher {
         moved: &[SlotId],
         lost: &RegisteredWorker,
     ) -> bool {
-        let empty = session.catalogue.empty_slots();
+        let empty = session.planning.catalogue.empty_slots();
         let is_used =
             |slot: &SlotId| !empty.contains(slot) || session.flow.in_flight(*slot) != (0, 0);
         let lineage = session.lineage.as_ref();
         lineage.is_some_and(|lineage| lineage.handovers.values().any(|it| it.holder == lost.id))
             || moved.iter().any(is_used)
-            || self.answers.awaits_worker(session.peer, lost.peer)
+            || self.answers.awaits_worker(session.identity.peer, lost.peer)
     }
 
     /// Moves a session off a worker that cannot reach another one, and restores it. Returns whether
@@ -113,7 +112,7 @@ impl Dispatcher {
             return false;
         }
         let Some(session) = self.sessions.get_mut(peer) else { return false };
-        let slots = &mut session.catalogue.slots;
+        let slots = &mut session.planning.catalogue.slots;
         let was_home = slots.home().filter(|home| slots.host(*home) == Some(worker));
         let Some(lineage) = &mut session.lineage else { return false };
         lineage.abandoned_workers.insert(worker);
@@ -155,33 +154,33 @@ impl Dispatcher {
             lineage.pending.as_ref().is_some_and(|pending| pending.stage == SnapshotStage::Writing);
         let SnapshotState { catalogue, templates } =
             lineage.rewind(|worker| workers.may_rejoin(worker))?;
-        let old = std::mem::replace(&mut session.incarnation, incarnation);
-        let slots = std::mem::replace(&mut session.catalogue, catalogue);
-        let (base_slots, slots) = (session.catalogue.slots.count(), slots.slots.clone());
-        session.catalogue.slots = slots;
-        session.catalogue.slots.invalidate_plans();
+        let old = std::mem::replace(&mut session.identity.incarnation, incarnation);
+        let slots = std::mem::replace(&mut session.planning.catalogue, catalogue);
+        let (base_slots, slots) = (session.planning.catalogue.slots.count(), slots.slots.clone());
+        session.planning.catalogue.slots = slots;
+        session.planning.catalogue.slots.invalidate_plans();
         if lineage.log.is_replaying() {
-            session.catalogue.slots.limit_plans(Some(base_slots));
+            session.planning.catalogue.slots.limit_plans(Some(base_slots));
         }
-        (session.templates, session.plans) = (templates, PlanCache::default());
-        (session.flow, session.is_expanded) = (Flow::default(), false);
-        session.queue.clear();
+        (session.planning.templates, session.planning.plans) = (templates, PlanCache::default());
+        session.flow.restart();
+        session.queue.is_expanded = false;
+        session.queue.batches.clear();
         // They are requested again as the log is replayed.
         for request in lineage.log.unanswered() {
             session.unread.remove(request);
         }
-        session.shortages.clear();
-        session.forget_bytes();
-        let open = session.open;
+        session.account.forget_bytes();
+        let open = session.flow.open;
         session.return_credit(&mut self.outbox, open);
-        let admission = session.admission();
+        let admission = session.identity.admission();
         let count = session.lineage.as_ref().map_or(0, |lineage| lineage.log.len());
         for worker in self.workers.iter_mut() {
             self.outbox.push(worker.peer, ServerToWorker::EndSession { incarnation: old });
             self.outbox.extend(worker.peer, admission.clone());
         }
         if let Some(session) = self.sessions.get(peer) {
-            let number = session.number;
+            let number = session.identity.number;
             self.sessions.numbers.remember(old, number);
         }
         self.collectives.end_session(old);
@@ -201,15 +200,14 @@ impl Dispatcher {
                 self.outbox.push(peer, ServerToClient::Notice { text });
             }
             RecoveryCause::Rebalanced(what) => {
-                let label = self.sessions.get(peer).map(|session| session.label.clone());
+                let label = self.sessions.get(peer).map(|session| session.identity.label.clone());
                 let (label, kind) = (label.unwrap_or_default(), LineKind::Send);
                 self.observability.write(now, kind, &label, "Slots", 0, format_args!("{what}"));
             }
         }
-        if let Some(ClientSession { lineage: Some(lineage), waiting_since, .. }) =
-            self.sessions.get_mut(peer)
-        {
-            (*waiting_since, lineage.is_waiting) = (Some(now), true);
+        if let Some(session) = self.sessions.get_mut(peer) {
+            session.phase.enter(Phase::Rewound);
+            session.queue.workerless_since = Some(now);
         }
         self.restore_waiting(now);
         if self.sessions.get(peer).is_some_and(|session| self.lacks_copies(session)) {
@@ -240,7 +238,8 @@ impl Dispatcher {
     pub(super) fn lacks_copies(&self, session: &ClientSession) -> bool {
         let is_connected = |worker| self.workers.by_id(worker).is_some();
         let lineage = session.lineage.as_ref();
-        lineage.is_some_and(|lineage| lineage.is_waiting && lineage.base_on(is_connected).is_err())
+        session.phase.is_rewound()
+            && lineage.is_some_and(|lineage| lineage.base_on(is_connected).is_err())
     }
 
     /// Ends the sessions that have waited too long for workers that hold their values.
@@ -248,10 +247,10 @@ impl Dispatcher {
         let limit = self.limits.worker_wait;
         let is_late = |session: &&ClientSession| {
             self.lacks_copies(session)
-                && session.waiting_since.is_some_and(|since| now >= since + limit)
+                && session.queue.workerless_since.is_some_and(|since| now >= since + limit)
         };
         let late: Vec<PeerId> =
-            self.sessions.iter().filter(is_late).map(|session| session.peer).collect();
+            self.sessions.iter().filter(is_late).map(|session| session.identity.peer).collect();
         for peer in late {
             let names = self.missing_workers(peer).join(", ");
             let reason = format!(
@@ -266,12 +265,11 @@ impl Dispatcher {
     /// them.
     pub(super) fn restore(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { catalogue, lineage, number, .. } = session;
+        let ClientSession { identity, planning, lineage, .. } = session;
         let Some(lineage) = lineage else { return };
-        lineage.is_waiting = false;
         lineage.handovers.clear();
         let Ok(base) = &lineage.base else { return };
-        let (session, snapshot) = (*number, base.number);
+        let (session, snapshot) = (identity.number, base.number);
         let retain = lineage.retain(session);
         for worker in self.workers.iter() {
             self.outbox.push(worker.peer, retain.clone());
@@ -279,7 +277,7 @@ impl Dispatcher {
         for (slot, copy) in &base.copies {
             let (slot, is_connected) =
                 (*slot, |worker: &WorkerId| self.workers.by_id(*worker).is_some());
-            let Some(host) = catalogue.slots.host(slot) else { continue };
+            let Some(host) = planning.catalogue.slots.host(slot) else { continue };
             let Some(to) = self.workers.by_id(host).map(|worker| worker.peer) else { continue };
             let holders = [Some(copy.host), copy.keeper].into_iter().flatten().filter(is_connected);
             let holders: Vec<WorkerId> = holders.collect();
@@ -307,15 +305,14 @@ impl Dispatcher {
     /// Restores the sessions that wait for workers, where these have connected.
     pub(super) fn restore_waiting(&mut self, now: Duration) {
         let waits = |session: &&ClientSession| {
-            session.has_worker()
-                && session.lineage.as_ref().is_some_and(|it| it.is_waiting)
-                && !self.lacks_copies(session)
+            session.has_worker() && session.phase.is_rewound() && !self.lacks_copies(session)
         };
         let peers: Vec<PeerId> =
-            self.sessions.iter().filter(waits).map(|session| session.peer).collect();
+            self.sessions.iter().filter(waits).map(|session| session.identity.peer).collect();
         for peer in peers {
             if let Some(session) = self.sessions.get_mut(peer) {
-                session.waiting_since = None;
+                session.phase.enter(Phase::Running);
+                session.queue.workerless_since = None;
             }
             self.restore(now, peer);
         }

@@ -20,15 +20,19 @@ impl Dispatcher {
     pub(super) fn replay(&mut self, now: Duration) {
         let is_replaying = |session: &&ClientSession| {
             let lineage = session.lineage.as_ref();
-            session.queue.len() < AHEAD
+            session.queue.batches.len() < AHEAD
                 && session.has_worker()
                 && lineage.is_some_and(|lineage| lineage.log.is_replaying())
         };
-        let peers: Vec<PeerId> =
-            self.sessions.iter().filter(is_replaying).map(|session| session.peer).collect();
+        let peers: Vec<PeerId> = self
+            .sessions
+            .iter()
+            .filter(is_replaying)
+            .map(|session| session.identity.peer)
+            .collect();
         for peer in peers {
             let Some(session) = self.sessions.get_mut(peer) else { continue };
-            while session.queue.len() < AHEAD {
+            while session.queue.batches.len() < AHEAD {
                 let Some(lineage) = &mut session.lineage else { break };
                 match lineage.log.replay() {
                     None => break,
@@ -39,7 +43,7 @@ impl Dispatcher {
                         let mut queued = UnplannedBatch::new(now, batch.commands, batch.weight);
                         (queued.batch, queued.slots) = (batch.number, batch.slots);
                         queued.skipped = batch.skipped;
-                        session.queue.push_back(queued);
+                        session.queue.batches.push_back(queued);
                     }
                     Some(Err(reason)) => {
                         let reason = format!("the session cannot be restored: {reason}");
@@ -76,7 +80,7 @@ impl Dispatcher {
             SourceId::default(),
         );
         if let Some(session) = self.sessions.get_mut(peer) {
-            session.catalogue.fail_all(&Arc::new(failure));
+            session.planning.catalogue.fail_all(&Arc::new(failure));
         }
     }
 

@@ -15,59 +15,15 @@ use crate::lineage::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage, Snapshot
 use crate::numbers::LastNumbers;
 use crate::peer::PeerId;
 use crate::planner::Slots;
-use crate::sessions::ClientSession;
+use crate::sessions::{AwaitedWorkers, ClientSession, Identity, Phase, REJOIN};
 use crate::unread::UnreadValues;
 
-/// How long a session waits for all of its workers when those that are connected would suffice.
-const REJOIN: Duration = Duration::from_secs(2);
 /// How long workers keep the snapshots of a server that is gone.
 pub const REJOIN_WITHIN: Duration = Duration::from_secs(300);
 
 /// At least as many incarnations as the server can have assigned before it died that are not in the
 /// journal.
 const UNKNOWN: u32 = 1000;
-
-/// The peers that a session waits for before it begins or resumes: workers that are expected, and
-/// after a restart of the server its own client.
-pub(crate) struct AwaitedPeers {
-    since: Duration,
-    /// The session's slots, on the workers that hosted them.
-    pub slots: Slots,
-    /// The workers that it waits for.
-    workers: BTreeSet<WorkerId>,
-    /// Whether its client is connected.
-    is_back: bool,
-    /// Whether its user was notified that workers are missing.
-    is_notified: bool,
-    /// Whether the session began after the restart: then it has no slots until it is placed.
-    pub is_new: bool,
-}
-
-impl AwaitedPeers {
-    /// Begins to wait for these workers; for the session's client too unless it `is_new`.
-    fn new(
-        since: Duration,
-        slots: Slots,
-        workers: BTreeSet<WorkerId>,
-        is_new: bool,
-    ) -> Box<AwaitedPeers> {
-        Box::new(AwaitedPeers {
-            since,
-            slots,
-            workers,
-            is_back: is_new,
-            is_notified: false,
-            is_new,
-        })
-    }
-
-    /// Returns when the session is to be checked again if no peer connects before, given the
-    /// longest wait for workers.
-    pub fn deadline(&self, worker_wait: Duration) -> Option<Duration> {
-        let at = if self.is_notified { worker_wait } else { REJOIN.min(worker_wait) };
-        self.is_back.then_some(self.since + at)
-    }
-}
 
 impl Dispatcher {
     /// Begins to journal all that a restarted server needs to resume. Returns the records of the
@@ -100,8 +56,8 @@ impl Dispatcher {
 
     /// Handles the driver's report that a session's snapshot is in the journal.
     pub fn written(&mut self, now: Duration, session: SessionId, snapshot: u64) {
-        let Some(ClientSession { peer, lineage: Some(lineage), .. }) =
-            self.sessions.by_number_mut(session)
+        let Some(ClientSession { identity, lineage: Some(lineage), .. }) =
+            self.sessions.by_number(session)
         else {
             return;
         };
@@ -109,7 +65,7 @@ impl Dispatcher {
             pending.number == snapshot && pending.stage == SnapshotStage::Writing
         };
         if lineage.pending.as_ref().is_some_and(is_it) {
-            let peer = *peer;
+            let peer = identity.peer;
             self.adopt_snapshot(peer);
             self.pump(now);
         }
@@ -205,17 +161,19 @@ impl Dispatcher {
         }
         lineage.log.rewind();
         let numbers = (history.number, incarnation);
-        let session = self.sessions.add(now, peer, numbers, *history.hello, entitlement);
-        session.received = history.received;
+        let session =
+            self.sessions.add(Identity::new(now, peer, numbers, *history.hello, entitlement));
+        session.queue.received = history.received;
         session.unread = UnreadValues::new(self.limits.unread);
-        (session.catalogue, session.templates) = (state.catalogue, state.templates);
+        (session.planning.catalogue, session.planning.templates) =
+            (state.catalogue, state.templates);
         session.lineage = Some(lineage);
         let workers: BTreeSet<WorkerId> = match slots.count() {
             // It had none yet: it waits for all workers of the journal.
             0 => self.workers.expected().collect(),
             _ => slots.hosts().into_iter().collect(),
         };
-        session.awaited = Some(AwaitedPeers::new(now, slots, workers, false));
+        session.phase.enter(Phase::Resuming(AwaitedWorkers::new(None, slots, workers)));
         self.divide_lineage_limit();
         Ok(())
     }
@@ -227,16 +185,17 @@ impl Dispatcher {
         let expected = self.workers.expected().filter(|_| is_soon);
         let mut workers: BTreeSet<WorkerId> = expected.collect();
         let is_early = !workers.is_empty() || self.workers.len() < self.announced;
-        if let Some(session) = self.sessions.get_mut(peer).filter(|_| is_early)
-            && session.lineage.is_some()
-        {
-            let slots = std::mem::take(&mut session.catalogue.slots);
+        let Some(session) = self.sessions.get_mut(peer) else { return };
+        if is_early && session.lineage.is_some() {
+            let slots = std::mem::take(&mut session.planning.catalogue.slots);
             if let Some(worker) = slots.home_worker() {
                 self.workers.release(worker);
             }
             // The connected workers are awaited as well: they may leave before the others connect.
             workers.extend(slots.hosts());
-            session.awaited = Some(AwaitedPeers::new(now, slots, workers, true));
+            session.phase.enter(Phase::Starting(AwaitedWorkers::new(Some(now), slots, workers)));
+        } else {
+            session.phase.enter(Phase::Running);
         }
     }
 
@@ -245,12 +204,11 @@ impl Dispatcher {
     pub fn returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
         self.set_away(peer, false);
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        if let Some(awaited) = &mut session.awaited {
-            awaited.is_back = true;
-            awaited.since = now;
+        if let Some(awaited) = session.phase.awaited_mut() {
+            awaited.since = Some(now);
         }
         if session.has_queued() && self.workers.len() == 0 {
-            session.waiting_since = Some(now);
+            session.queue.workerless_since = Some(now);
         }
         if let Some(lineage) = &mut session.lineage {
             lineage.log.resume(resume.sent, resume.waits.iter().copied().collect());
@@ -270,9 +228,9 @@ impl Dispatcher {
             }
         }
         let waits =
-            |session: &&ClientSession| session.awaited.as_ref().is_some_and(|it| it.is_back);
+            |session: &&ClientSession| session.phase.awaited().is_some_and(|it| it.since.is_some());
         let peers: Vec<PeerId> =
-            self.sessions.iter().filter(waits).map(|session| session.peer).collect();
+            self.sessions.iter().filter(waits).map(|session| session.identity.peer).collect();
         if !peers.is_empty() {
             peers.into_iter().for_each(|peer| self.resume_session(now, peer));
             self.pump(now);
@@ -281,14 +239,15 @@ impl Dispatcher {
 
     fn resume_session(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let (Some(awaited), Some(lineage)) = (&mut session.awaited, &session.lineage) else {
+        let (Some(awaited), Some(lineage)) = (session.phase.awaited_mut(), &session.lineage) else {
             return;
         };
+        let Some(since) = awaited.since else { return };
         let mut missing = awaited.workers.clone();
         missing.retain(|worker| self.workers.by_id(*worker).is_none());
         let wait = self.limits.worker_wait;
         let is_incomplete = !missing.is_empty() || self.workers.len() < self.announced;
-        let is_early = is_incomplete && now < awaited.since + REJOIN.min(wait);
+        let is_early = is_incomplete && now < since + REJOIN.min(wait);
         if is_early || self.workers.len() == 0 {
             return;
         }
@@ -298,7 +257,7 @@ impl Dispatcher {
             let gone = of_base.into_iter().filter(|id| !is_connected(*id));
             let names: Vec<String> = gone.map(|id| self.workers.name_of(id)).collect();
             let names = names.join(", ");
-            if now >= awaited.since + wait {
+            if now >= since + wait {
                 let reason = format!(
                     "the server was started again, and the tensors that the workers {names} held could not be restored: {reason}"
                 );
@@ -318,10 +277,12 @@ impl Dispatcher {
     /// Assigns an adopted session its slots, those of missing workers on others, and restores it.
     fn resume_on_slots(&mut self, now: Duration, peer: PeerId, missing: &BTreeSet<WorkerId>) {
         let Some(session) = self.sessions.get(peer) else { return };
-        let hosts = self.allowed_hosts(&session.entitlement);
+        let hosts = self.allowed_hosts(&session.identity.entitlement);
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Some(awaited) = session.awaited.take() else { return };
         let Some(lineage) = &mut session.lineage else { return };
+        let before = session.phase.enter(Phase::Running);
+        let is_new = matches!(before, Phase::Starting(_));
+        let (Phase::Starting(awaited) | Phase::Resuming(awaited)) = before else { return };
         let mut slots = awaited.slots;
         let arithmetics = slots.arithmetics();
         hosts.iter().for_each(|host| slots.update_arithmetic(*host));
@@ -346,13 +307,13 @@ impl Dispatcher {
         if lineage.log.is_replaying() && before > 0 {
             slots.limit_plans(Some(before));
         }
-        session.catalogue.slots = slots;
-        session.catalogue.slots.invalidate_plans();
-        session.waiting_since = None;
+        session.planning.catalogue.slots = slots;
+        session.planning.catalogue.slots.invalidate_plans();
+        session.queue.workerless_since = None;
         self.journal.add_slots(session);
         let Some(lineage) = &mut session.lineage else { return };
         let count = lineage.log.len();
-        if awaited.is_new {
+        if is_new {
             return;
         }
         lineage.recoveries += 1;
@@ -361,7 +322,7 @@ impl Dispatcher {
         lineage.lacks_second_copy |= missing.iter().any(is_lost);
         self.observability.emit_recovery(now, session, count);
         for worker in self.workers.iter() {
-            self.outbox.extend(worker.peer, session.admission());
+            self.outbox.extend(worker.peer, session.identity.admission());
         }
         let text = format!(
             "the server was started again: the session's tensors are restored, from its last snapshot and {count} batches since"

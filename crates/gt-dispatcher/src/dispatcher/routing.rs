@@ -40,7 +40,7 @@ impl Dispatcher {
         received: u64,
     ) {
         if let Some(session) = self.sessions.get_mut(peer) {
-            session.received = received;
+            session.queue.received = received;
         }
         self.receive(now, peer, batch, Some(frames));
     }

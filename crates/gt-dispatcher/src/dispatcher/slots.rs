@@ -27,7 +27,8 @@ impl Dispatcher {
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };
             // A session that awaits its own workers is placed when these are back.
-            if self.allowed_hosts(&session.entitlement).contains(&host) && session.awaited.is_none()
+            if self.allowed_hosts(&session.identity.entitlement).contains(&host)
+                && session.phase.awaited().is_none()
             {
                 self.add_slot(now, peer, host);
             }
@@ -42,13 +43,14 @@ impl Dispatcher {
         let fabrics = Arc::new(self.workers.fabrics());
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let had_worker = session.has_worker();
-        let catalogue = &mut session.catalogue;
+        let catalogue = &mut session.planning.catalogue;
         let (hosts_version, parameters) =
             (catalogue.slots.hosts_version(), catalogue.slots.parameters());
         let before = catalogue.slots.arithmetics();
         let empty = catalogue.empty_slots();
         // A slot with commands or collectives in flight stays where it is.
-        let (flow, collectives, number) = (&session.flow, &self.collectives, session.incarnation);
+        let (flow, collectives, number) =
+            (&session.flow, &self.collectives, session.identity.incarnation);
         let is_idle = |slot| {
             let lane = LaneId { incarnation: number, slot };
             flow.in_flight(slot) == (0, 0) && !collectives.involves_lane(lane)
@@ -56,7 +58,7 @@ impl Dispatcher {
         catalogue.slots.add(host, |slot| empty.contains(&slot) && is_idle(slot));
         catalogue.slots.set_fabrics(&fabrics);
         if catalogue.slots.hosts_version() != hosts_version {
-            session.plans.hosts_changed();
+            session.planning.plans.hosts_changed();
         }
         if !had_worker && catalogue.slots.home().is_none() {
             catalogue.slots.set_home(Some(SlotId(0)));
@@ -68,10 +70,10 @@ impl Dispatcher {
         }
         self.journal.add_slots(session);
         if !had_worker {
-            if !session.lineage.as_ref().is_some_and(|lineage| lineage.is_waiting) {
-                session.waiting_since = None;
+            if !session.phase.is_rewound() {
+                session.queue.workerless_since = None;
             }
-            let slots = &session.catalogue.slots;
+            let slots = &session.planning.catalogue.slots;
             if let Some(worker) = slots.home_worker() {
                 self.workers.count_home(worker);
             }
@@ -86,8 +88,8 @@ impl Dispatcher {
         let Some(session) = self.sessions.get(peer) else { return };
         let hosts = self.hosts_of(session);
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { catalogue, lineage, spare_reported, .. } = session;
-        let slots = &catalogue.slots;
+        let ClientSession { planning, lineage, account, .. } = session;
+        let slots = &planning.catalogue.slots;
         if !slots.on(worker).is_empty() {
             return;
         }
@@ -96,7 +98,7 @@ impl Dispatcher {
                 lineage.request_rebalance();
                 self.take_snapshot_if_due(now, peer);
             }
-        } else if slots.is_fixed() && !std::mem::replace(spare_reported, true) {
+        } else if slots.is_fixed() && !std::mem::replace(&mut account.spare_reported, true) {
             let (count, all) = (slots.count(), hosts.len());
             let text = format!(
                 "the session has {count} slots, and {all} workers are connected: gt.rescale({all}) uses all of them"
@@ -129,7 +131,7 @@ impl Dispatcher {
 
     /// Returns the workers that a session may be on, without those that it has abandoned.
     pub(super) fn hosts_of(&self, session: &ClientSession) -> Vec<Host> {
-        let mut hosts = self.allowed_hosts(&session.entitlement);
+        let mut hosts = self.allowed_hosts(&session.identity.entitlement);
         if let Some(lineage) = &session.lineage {
             hosts.retain(|host| !lineage.abandoned_workers.contains(&host.worker));
         }
@@ -145,7 +147,7 @@ impl Dispatcher {
         let Some(lineage) = &mut session.lineage else { return };
         lineage.rebalance_done();
         let is_connected = |worker| self.workers.by_id(worker).is_some();
-        let slots = &mut session.catalogue.slots;
+        let slots = &mut session.planning.catalogue.slots;
         let moves = slots.rebalanced(&hosts);
         if moves.is_empty() || lineage.base_on(is_connected).is_err() {
             return;
@@ -160,7 +162,7 @@ impl Dispatcher {
             after.into_iter().for_each(|worker| self.workers.count_home(worker));
         }
         self.journal.add_slots(session);
-        let number = |slot: SlotId| session.catalogue.slots.number(slot).unwrap_or(slot.0);
+        let number = |slot: SlotId| session.planning.catalogue.slots.number(slot).unwrap_or(slot.0);
         let name = |id: WorkerId| self.workers.name_of(id);
         let moved =
             moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(to.worker)));
@@ -175,17 +177,17 @@ impl Dispatcher {
     /// and the journal gets the slots.
     pub(super) fn parameters_changed(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get(peer) else { return };
-        let hosts = self.allowed_hosts(&session.entitlement);
+        let hosts = self.allowed_hosts(&session.identity.entitlement);
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        session.catalogue.slots.assign_hosts(&hosts);
-        session.plans.hosts_changed();
+        session.planning.catalogue.slots.assign_hosts(&hosts);
+        session.planning.plans.hosts_changed();
         self.journal.add_slots(session);
     }
 
     /// Has values of a session's base that only one worker holds copied to another one, so that it
     /// may be lost as well.
     pub(super) fn restore_second_copies(&mut self, peer: PeerId) {
-        let Some(ClientSession { number, lineage: Some(lineage), .. }) =
+        let Some(ClientSession { identity, lineage: Some(lineage), .. }) =
             self.sessions.get_mut(peer)
         else {
             return;
@@ -196,7 +198,7 @@ impl Dispatcher {
             let Some(snapshot) = lineage.copy_to(slot, to) else { continue };
             let Some(holder) = self.workers.by_id(holder) else { continue };
             let message =
-                ServerToWorker::HandOver { session: *number, slot, snapshot, to: Some(to) };
+                ServerToWorker::HandOver { session: identity.number, slot, snapshot, to: Some(to) };
             self.outbox.push(holder.peer, message);
         }
     }

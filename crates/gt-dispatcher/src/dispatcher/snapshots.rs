@@ -13,7 +13,7 @@ use super::Dispatcher;
 use crate::journal::JournalRecord;
 use crate::lineage::{HandOver, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
 use crate::peer::PeerId;
-use crate::sessions::ClientSession;
+use crate::sessions::{ClientSession, Planning};
 use crate::workers::{RegisteredWorker, Workers};
 
 /// Chooses the worker that holds the second copy of another's values: the next one by id, on
@@ -35,7 +35,7 @@ impl Dispatcher {
     /// Takes snapshots of the sessions for which they are due.
     pub(super) fn take_snapshots(&mut self, now: Duration) {
         let with_workers = self.sessions.iter().filter(|session| session.has_worker());
-        let peers: Vec<PeerId> = with_workers.map(|session| session.peer).collect();
+        let peers: Vec<PeerId> = with_workers.map(|session| session.identity.peer).collect();
         for peer in peers {
             self.take_snapshot_if_due(now, peer);
             self.end_snapshot(peer);
@@ -47,13 +47,14 @@ impl Dispatcher {
         if self.trials.is_running() {
             return;
         }
-        let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
-        if lineage.is_some_and(|lineage| lineage.may_rebalance()) {
-            return self.rebalance_slots(now, peer);
+        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(lineage) = &session.lineage else { return };
+        if session.phase.is_rewound() {
+            return;
         }
-        if let Some(ClientSession { lineage: Some(lineage), device, .. }) = self.sessions.get(peer)
-            && lineage.is_due(now, *device)
-        {
+        if lineage.may_rebalance() {
+            self.rebalance_slots(now, peer);
+        } else if lineage.is_due(now, session.account.device) {
             self.take_snapshot(now, peer);
         }
     }
@@ -63,7 +64,7 @@ impl Dispatcher {
     pub(super) fn note_planned(&mut self, peer: PeerId, batch: u64, slots: usize) -> bool {
         let Some(session) = self.sessions.get_mut(peer) else { return false };
         let Some(lineage) = &mut session.lineage else { return false };
-        let queued = session.queue.front().map(|next| next.batch);
+        let queued = session.queue.batches.front().map(|next| next.batch);
         lineage.planned(batch, queued, slots);
         true
     }
@@ -71,11 +72,14 @@ impl Dispatcher {
     /// Takes a snapshot of a session at this point of its stream, if it is between two batches.
     fn take_snapshot(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { catalogue, templates, queue, lineage, number, device, .. } = session;
+        let ClientSession { identity, queue, planning, lineage, account, .. } = session;
+        let Planning { catalogue, templates, .. } = planning;
         let Some(lineage) = lineage else { return };
         // If it cannot be taken here, the next attempt follows after a pause.
         lineage.try_at(now);
-        if session.is_expanded || queue.front().is_some_and(|next| lineage.is_begun(next.batch)) {
+        if queue.is_expanded
+            || queue.batches.front().is_some_and(|next| lineage.is_begun(next.batch))
+        {
             return;
         }
         catalogue.count_copies();
@@ -87,8 +91,8 @@ impl Dispatcher {
             copies.insert(slot, SlotCopy { host, keeper, bytes: 0, kept: None });
         }
         let state = SnapshotState { catalogue: catalogue.clone(), templates: templates.clone() };
-        let snapshot = lineage.begin(*device, Arc::new(state));
-        let session = *number;
+        let snapshot = lineage.begin(account.device, Arc::new(state));
+        let session = identity.number;
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
             let most = if keeper.is_some() { u64::MAX } else { lineage.max_kept_bytes() };
@@ -110,7 +114,7 @@ impl Dispatcher {
         let Some(session) = self.sessions.by_number_mut(owner.session) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         if lineage.handovers.contains_key(&owner.slot) {
-            let host = session.catalogue.slots.host(owner.slot);
+            let host = session.planning.catalogue.slots.host(owner.slot);
             if let Some(host) = host.and_then(|worker| self.workers.by_id(worker)) {
                 self.outbox.push(host.peer, ServerToWorker::Backup(Box::new(backup)));
             }
@@ -144,12 +148,12 @@ impl Dispatcher {
         snapshot: u64,
         result: Result<u64, Unkept>,
     ) {
-        let Some(ClientSession { peer, received, lineage: Some(lineage), .. }) =
+        let Some(ClientSession { identity, queue, lineage: Some(lineage), .. }) =
             self.sessions.by_number_mut(session)
         else {
             return;
         };
-        let peer = *peer;
+        let peer = identity.peer;
         let from = self.workers.get(from).map(|worker| worker.id);
         if lineage.base.as_ref().is_ok_and(|base| base.number == snapshot) {
             match (result, lineage.handovers.get_mut(&slot)) {
@@ -162,7 +166,7 @@ impl Dispatcher {
                             .base
                             .as_mut()
                             .is_ok_and(|base| base.has_copy(slot, from, is_connected))
-                        && let Some(record) = lineage.base_record(session, *received)
+                        && let Some(record) = lineage.base_record(session, queue.received)
                     {
                         self.journal.add(|| record);
                     }
@@ -237,7 +241,7 @@ impl Dispatcher {
     /// Handles a client's confirmation that it has received all messages sent before a snapshot.
     pub(super) fn snapshot_confirmed(&mut self, peer: PeerId, snapshot: u64) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { lineage: Some(lineage), number, received, .. } = session else {
+        let ClientSession { identity, queue, lineage: Some(lineage), .. } = session else {
             return;
         };
         let is_it = |pending: &&mut SessionSnapshot| {
@@ -245,7 +249,7 @@ impl Dispatcher {
         };
         let Some(pending) = lineage.pending.as_mut().filter(is_it) else { return };
         pending.stage = SnapshotStage::Writing;
-        match lineage.pending_record(*number, *received) {
+        match lineage.pending_record(identity.number, queue.received) {
             Some(record) if self.journal.is_on => self.journal.add(|| record),
             _ => self.adopt_snapshot(peer),
         }
@@ -254,10 +258,10 @@ impl Dispatcher {
     /// Makes a session's pending snapshot its base.
     pub(super) fn adopt_snapshot(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { lineage: Some(lineage), number, .. } = session else { return };
+        let ClientSession { identity, lineage: Some(lineage), .. } = session else { return };
         let (blocks, before) = lineage.complete();
         let Ok(base) = &lineage.base else { return };
-        let retain = lineage.retain(*number);
+        let retain = lineage.retain(identity.number);
         let mut holders = base.workers();
         holders.extend(before.iter().flat_map(SessionSnapshot::workers));
         self.notify_holders(holders, &retain);
@@ -281,7 +285,7 @@ impl Dispatcher {
     /// Abandons a session's pending snapshot.
     fn abandon_snapshot(&mut self, peer: PeerId, reason: &str) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { lineage, number, .. } = session;
+        let ClientSession { identity, lineage, .. } = session;
         let Some(lineage) = lineage else { return };
         let Some(pending) = &lineage.pending else { return };
         let mut holders = pending.workers();
@@ -289,15 +293,16 @@ impl Dispatcher {
         let is_written = pending.stage == SnapshotStage::Writing;
         let is_unkept = lineage.abandon(reason);
         if is_unkept {
-            let (session, from, reason) = (*number, lineage.log.first(), reason.to_string());
+            let (session, from, reason) =
+                (identity.number, lineage.log.first(), reason.to_string());
             self.journal.add(|| JournalRecord::Unkept { session, from, reason });
         } else if is_written {
             // The journal has the abandoned snapshot as the base.
             self.journal.add_session(session);
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { lineage: Some(lineage), number, .. } = session else { return };
-        let retain = lineage.retain(*number);
+        let ClientSession { identity, lineage: Some(lineage), .. } = session else { return };
+        let retain = lineage.retain(identity.number);
         self.notify_holders(holders, &retain);
         if is_unkept {
             let text = format!("the session's tensors will be lost if a worker is lost: {reason}");
@@ -307,8 +312,7 @@ impl Dispatcher {
 
     /// Handles the loss of a session's base: a worker has dropped its values.
     fn lose_base(&mut self, now: Duration, peer: PeerId, reason: &str) {
-        let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
-        if lineage.is_some_and(|lineage| lineage.is_restoring()) {
+        if self.sessions.get(peer).is_some_and(ClientSession::is_restoring) {
             let reason = format!("its tensors could not be restored: {reason}");
             return self.refuse(now, peer, reason);
         }
@@ -320,11 +324,11 @@ impl Dispatcher {
     /// Marks a session as having no snapshot to be restored from, for this reason.
     pub(super) fn unprotect(&mut self, peer: PeerId, reason: &str) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let ClientSession { lineage: Some(lineage), number, .. } = session else { return };
+        let ClientSession { identity, lineage: Some(lineage), .. } = session else { return };
         let snapshots = lineage.base.as_ref().ok().into_iter().chain(&lineage.pending);
         let holders = snapshots.flat_map(SessionSnapshot::workers).collect();
         let blocks = lineage.give_up(reason.to_string());
-        let (session, from) = (*number, lineage.log.first());
+        let (session, from) = (identity.number, lineage.log.first());
         let retain = lineage.retain(session);
         let reason = reason.to_string();
         self.journal.add(|| JournalRecord::Unkept { session, from, reason });

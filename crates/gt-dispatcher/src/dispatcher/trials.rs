@@ -52,30 +52,30 @@ type PlacementVersion = (Incarnation, u64);
 
 /// Returns the workers that host a session.
 fn hosts(session: &ClientSession) -> Vec<WorkerId> {
-    session.catalogue.slots.hosts()
+    session.planning.catalogue.slots.hosts()
 }
 
 fn placement(session: &ClientSession) -> PlacementVersion {
-    (session.incarnation, session.catalogue.slots.hosts_version())
+    (session.identity.incarnation, session.planning.catalogue.slots.hosts_version())
 }
 
 /// Returns whether a session has commands in flight to a worker that do not wait for memory.
 fn runs_on(session: &ClientSession, worker: WorkerId) -> bool {
-    let slots = session.catalogue.slots.on(worker).into_iter();
-    let mut slots = slots.filter(|slot| !session.shortages.contains_key(slot));
+    let slots = session.planning.catalogue.slots.on(worker).into_iter();
+    let mut slots = slots.filter(|slot| !session.account.shortages.contains_key(slot));
     slots.any(|slot| session.flow.in_flight(slot).0 > 0)
 }
 
 /// Returns whether a session has commands in flight to a worker that a trial waits for.
 fn holds_up(session: &ClientSession, worker: WorkerId) -> bool {
-    runs_on(session, worker) && !session.is_stuck()
+    runs_on(session, worker) && !session.account.is_stuck()
 }
 
 impl Dispatcher {
     /// Returns the session on trial, if no other session had commands in flight to the lost worker.
     pub(super) fn alone_on(&self, lost: WorkerId) -> Option<PeerId> {
         let tried = self.trials.tried?;
-        let mut others = self.sessions.iter().filter(|session| session.peer != tried);
+        let mut others = self.sessions.iter().filter(|session| session.identity.peer != tried);
         (!others.any(|other| runs_on(other, lost))).then_some(tried)
     }
 
@@ -101,7 +101,8 @@ impl Dispatcher {
     /// Notifies a session's user of commands that are given up, or ends the session. Returns
     /// whether it continues.
     fn apply_verdict(&mut self, now: Duration, peer: PeerId, verdict: TrialVerdict) -> bool {
-        let Some(ClientSession { label, .. }) = self.sessions.get(peer) else { return true };
+        let Some(session) = self.sessions.get(peer) else { return true };
+        let label = &session.identity.label;
         let (failure, continues) = match verdict {
             TrialVerdict::Try => return true,
             TrialVerdict::GiveUp(failure) => (failure, true),
@@ -134,7 +135,7 @@ impl Dispatcher {
         let tried = self.trials.tried.and_then(|tried| self.sessions.get(tried));
         self.trials.begins = None;
         let tried = tried.filter(continues);
-        let mut next = tried.filter(|session| !session.is_stuck());
+        let mut next = tried.filter(|session| !session.account.is_stuck());
         if next.is_none() {
             let idle = self.sessions.iter().filter(|it| is_due(it) && it.flow.is_idle());
             let has_killed = |session: &&ClientSession| {
@@ -150,7 +151,7 @@ impl Dispatcher {
         if let Some(exposed) = idle.filter(|it| self.lacks_spare(it)) {
             let begins = self.trials.since + SPARE;
             if now >= begins {
-                let peer = exposed.peer;
+                let peer = exposed.identity.peer;
                 self.give_up_last_chance(now, peer);
                 return self.choose_trial(now);
             }
@@ -159,8 +160,8 @@ impl Dispatcher {
         let next = next.filter(|_| self.trials.begins.is_none());
         let unprobed =
             next.filter(|it| it.flow.is_idle() && self.trials.probed != Some(placement(it)));
-        let unprobed = unprobed.map(|session| (session.peer, placement(session)));
-        self.trials.tried = next.map(|next| next.peer);
+        let unprobed = unprobed.map(|session| (session.identity.peer, placement(session)));
+        self.trials.tried = next.map(|next| next.identity.peer);
         if let Some((peer, placement)) = unprobed {
             self.trials.probed = Some(placement);
             self.probe(now, peer);
@@ -170,7 +171,7 @@ impl Dispatcher {
     /// Probes all workers of the session on trial, with a command that does nothing.
     fn probe(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get(peer) else { return };
-        let slots = &session.catalogue.slots;
+        let slots = &session.planning.catalogue.slots;
         for slot in slots.all().filter(|slot| slots.host(*slot).is_some()) {
             self.streams.push(slot, WorkerCommand::Slots(slots.hosts()));
         }
@@ -181,7 +182,8 @@ impl Dispatcher {
     /// sessions' values, as after other deaths just before.
     fn begins(&self, tried: &ClientSession) -> Option<Duration> {
         let (hosts, is_connected) = (hosts(tried), |worker| self.workers.by_id(worker).is_some());
-        let mut others = self.sessions.iter().filter(|session| session.peer != tried.peer);
+        let mut others =
+            self.sessions.iter().filter(|session| session.identity.peer != tried.identity.peer);
         let is_exposed = others.any(|other| {
             other.lineage.as_ref().is_some_and(|lineage| lineage.is_exposed(&hosts, is_connected))
         });
@@ -209,7 +211,7 @@ impl Dispatcher {
     /// Returns when a trial that waits begins at the latest.
     pub(super) fn next_trial(&self) -> Option<Duration> {
         let begins = self.trials.begins;
-        let shortages = self.sessions.iter().flat_map(|session| session.shortages.values());
+        let shortages = self.sessions.iter().flat_map(|session| session.account.shortages.values());
         let short = shortages.filter(|it| self.trials.is_on && !it.is_long);
         begins.into_iter().chain(short.map(|it| it.begun + PATIENCE)).min()
     }
@@ -219,7 +221,7 @@ impl Dispatcher {
         if self.next_trial().is_none_or(|due| now < due) {
             return;
         }
-        for shortage in self.sessions.iter_mut().flat_map(|it| it.shortages.values_mut()) {
+        for shortage in self.sessions.iter_mut().flat_map(|it| it.account.shortages.values_mut()) {
             shortage.is_long |= now >= shortage.begun + PATIENCE;
         }
         self.pump(now);
@@ -235,9 +237,10 @@ impl Dispatcher {
         let Some(tried) = self.trials.tried.and_then(|tried| self.sessions.get(tried)) else {
             return !session.is_tried_next();
         };
-        let (hosts, is_short) = (hosts(tried), !tried.shortages.is_empty());
-        if session.peer == tried.peer {
-            let mut others = self.sessions.iter().filter(|other| other.peer != tried.peer);
+        let (hosts, is_short) = (hosts(tried), !tried.account.shortages.is_empty());
+        if session.identity.peer == tried.identity.peer {
+            let mut others =
+                self.sessions.iter().filter(|other| other.identity.peer != tried.identity.peer);
             let runs = |other: &ClientSession| hosts.iter().any(|host| holds_up(other, *host));
             let is_probed = self.trials.probed == Some(placement(tried));
             return is_short || is_probed && tried.flow.is_idle() && !others.any(runs);
@@ -253,18 +256,13 @@ impl ClientSession {
         self.lineage.as_ref().is_some_and(|lineage| lineage.suspicion.is_open())
     }
 
-    /// Returns whether it has waited for memory for long. It may wait until its client sends more:
-    /// its other lanes wait for the short one.
-    fn is_stuck(&self) -> bool {
-        self.shortages.values().any(|shortage| shortage.is_long)
-    }
-
     /// Clears the suspicion once all suspected batches are done.
     fn acquit_if_done(&mut self) {
+        let is_restoring = self.is_restoring();
         let Some(lineage) = &mut self.lineage else { return };
-        let next = self.queue.front().map_or_else(|| lineage.log.next(), |next| next.batch);
+        let next = self.queue.batches.front().map_or_else(|| lineage.log.next(), |next| next.batch);
         let is_done = next >= lineage.suspicion.end() && self.flow.is_idle();
-        if lineage.suspicion.is_open() && is_done && !lineage.is_restoring() {
+        if lineage.suspicion.is_open() && is_done && !is_restoring {
             lineage.suspicion.acquit();
         }
     }
@@ -291,7 +289,8 @@ pub(super) fn isolate_first(
             break;
         }
         let mut steps = vec![batch.commands.remove(place)];
-        let expanded = session.templates.expand_all(&mut steps, &mut session.plans);
+        let expanded =
+            session.planning.templates.expand_all(&mut steps, &mut session.planning.plans);
         expanded.map_err(|error| error.to_string())?;
         batch.commands.splice(place..place, steps);
         place += batch.commands[place..].iter().take_while(is_free).count();
@@ -306,14 +305,14 @@ pub(super) fn isolate_first(
             skipped,
             ..UnplannedBatch::new(batch.since, rest, weight)
         };
-        session.queue.push_front(rest);
+        session.queue.batches.push_front(rest);
     }
     let Some(command) = batch.commands.last() else { return Ok(None) };
     let key = CommandKey::of(command);
     let given_up = key.and_then(|key| suspicion.failure(key));
     let is_alone = suspicion.covers(batch.batch) && session.flow.is_idle();
     let tried = key.filter(|_| is_alone && given_up.is_none()).map(|key| {
-        let failure = describe(&session.catalogue, command);
+        let failure = describe(&session.planning.catalogue, command);
         TriedCommand { key, batch: batch.batch, failure }
     });
     suspicion.begin(tried);

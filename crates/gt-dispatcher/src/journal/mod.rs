@@ -177,7 +177,8 @@ impl JournalBuffer {
     /// Adds the slots of a session, whose number or hosts have changed.
     pub fn add_slots(&mut self, session: &ClientSession) {
         if let Some(lineage) = session.lineage.as_ref().filter(|_| self.is_on) {
-            let (session, slots) = (session.number, session.catalogue.slots.clone());
+            let (session, slots) =
+                (session.identity.number, session.planning.catalogue.slots.clone());
             let from = lineage.log.first_unplanned();
             self.add(|| JournalRecord::Slots { session, from, slots });
         }

@@ -61,8 +61,6 @@ pub(crate) struct Lineage {
     planned: u64,
     /// The batch that was planned last, perhaps in part.
     begun: Option<u64>,
-    /// Whether the session's slots receive the values of the base once it has workers.
-    pub is_waiting: bool,
     /// The number of the last snapshot.
     last: u64,
     pace: Pace,
@@ -99,7 +97,6 @@ impl Lineage {
             pending: None,
             planned: 0,
             begun: None,
-            is_waiting: false,
             last: 0,
             pace: Pace::default(),
             lacks_second_copy: false,
@@ -215,11 +212,6 @@ impl Lineage {
     /// Returns whether more may be planned: a log over its limit waits for the pending snapshot.
     pub fn has_room(&self) -> bool {
         self.pending.is_none() || self.log.bytes() <= self.limits.bytes
-    }
-
-    /// Returns whether its lanes wait for the values of the base.
-    pub fn is_restoring(&self) -> bool {
-        self.is_waiting || !self.handovers.is_empty()
     }
 
     /// Handles a worker that has dropped a slot's values of the base for lack of memory: the next

@@ -18,11 +18,11 @@ impl Lineage {
     }
 
     /// Returns whether requested moves of slots may happen: a snapshot was taken since the request,
-    /// and nothing is being replayed or restored.
+    /// and nothing is being replayed or handed over.
     pub fn may_rebalance(&self) -> bool {
         let base = self.base.as_ref().map_or(0, |base| base.number);
         let is_fresh = self.rebalance_since.is_some_and(|since| base > since);
-        is_fresh && self.is_quiescent() && !self.is_restoring()
+        is_fresh && self.is_quiescent() && self.handovers.is_empty()
     }
 
     /// Returns the slots whose values in the base only one worker holds, and that worker.

@@ -34,8 +34,8 @@ impl Observability {
 
     /// Logs and emits that a session is restored, and replays this number of batches.
     pub fn emit_recovery(&mut self, now: Duration, session: &ClientSession, batches: usize) {
-        let details = format_args!("run={} batches={batches}", session.incarnation);
-        self.write(now, LineKind::WorkerRecv, &session.label, "Recovery", 0, details);
+        let details = format_args!("run={} batches={batches}", session.identity.incarnation);
+        self.write(now, LineKind::WorkerRecv, &session.identity.label, "Recovery", 0, details);
         let at = self.time(now);
         self.enqueue(of_batch(EventKind::Recover, session, batches as u64, at, at));
     }
@@ -57,7 +57,7 @@ impl Observability {
             self.write(now, kind, &worker.name, name, bytes, details);
         }
         let Some(session) = peers.sessions.get(request.client) else { return };
-        self.write(now, LineKind::Send, &session.label, "GetData", bytes, details);
+        self.write(now, LineKind::Send, &session.identity.label, "GetData", bytes, details);
         let at = self.time(now);
         let event = Event {
             track: Track::Client,

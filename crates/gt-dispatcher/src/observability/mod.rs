@@ -46,15 +46,15 @@ impl PeerDirectory<'_> {
     /// Returns the name of a session, worker, slot or signal.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
-            Named::Session(number) => Some(self.sessions.by_number(number)?.label.clone()),
+            Named::Session(number) => Some(self.sessions.by_number(number)?.identity.label.clone()),
             Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
             Named::Slot { session, slot } => {
-                let slots = &self.sessions.by_number(session)?.catalogue.slots;
+                let slots = &self.sessions.by_number(session)?.planning.catalogue.slots;
                 Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
             }
             Named::Signal { session, number } => {
                 let session = self.sessions.by_number(session)?;
-                Some(word(session.catalogue.signal(number)?.name()))
+                Some(word(session.planning.catalogue.signal(number)?.name()))
             }
         }
     }
@@ -210,7 +210,7 @@ impl Observability {
         let Some(session) = peers.sessions.get(peer) else { return };
         self.count_dropped(dropped);
         for event in events {
-            let event = Event { track: Track::Client, session: session.number, ..event };
+            let event = Event { track: Track::Client, session: session.identity.number, ..event };
             self.emit_translated(now, peer, event, peers);
         }
     }

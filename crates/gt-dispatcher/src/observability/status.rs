@@ -41,7 +41,7 @@ impl Cluster<'_> {
         });
         Status {
             now,
-            asker: self.sessions.get(asker).map(|session| session.number),
+            asker: self.sessions.get(asker).map(|session| session.identity.number),
             workers: workers.collect(),
             sessions: self.sessions.iter().map(|session| self.session(session)).collect(),
             users: self.users(),
@@ -59,15 +59,16 @@ impl Cluster<'_> {
             users.insert((team, user), status);
         }
         for session in self.sessions.iter() {
-            let Entitlement { team, user, .. } = &session.entitlement;
-            let (bytes, spilled) = session.bytes();
+            let Entitlement { team, user, .. } = &session.identity.entitlement;
+            let (bytes, spilled) = session.account.bytes();
             let status = users.entry((team, user)).or_default();
-            status.entitlement = Entitlement { is_away: false, ..session.entitlement.clone() };
+            status.entitlement =
+                Entitlement { is_away: false, ..session.identity.entitlement.clone() };
             status.sessions += 1;
             status.share += self.sessions.share(session);
             status.bytes += bytes;
             status.spilled += spilled;
-            status.busy += Duration::from_nanos(session.device);
+            status.busy += Duration::from_nanos(session.account.device);
         }
         users.into_values().collect()
     }
@@ -75,7 +76,7 @@ impl Cluster<'_> {
     /// Returns how many batches, of all sessions, have parts in flight to a worker.
     fn batches(&self, worker: WorkerId) -> u64 {
         let of_session = |session: &ClientSession| {
-            let lanes = session.catalogue.slots.on(worker);
+            let lanes = session.planning.catalogue.slots.on(worker);
             lanes.into_iter().map(|slot| session.flow.in_flight(slot).1).sum::<u64>()
         };
         self.sessions.iter().map(of_session).sum()
@@ -88,20 +89,20 @@ impl Cluster<'_> {
             Waits::Memory { worker, holder, .. } => self.holders(session, worker, holder),
             Waits::Nothing | Waits::Workers | Waits::Reader | Waits::Copies => Vec::new(),
         };
-        let (bytes, spilled) = session.bytes();
+        let (bytes, spilled) = session.account.bytes();
         SessionStatus {
-            number: session.number,
-            name: session.label.clone(),
+            number: session.identity.number,
+            name: session.identity.label.clone(),
             slots: self.workers.workers_by_slot(session.slots()),
-            entitlement: session.entitlement.clone(),
+            entitlement: session.identity.entitlement.clone(),
             share: self.sessions.share(session),
-            since: session.since,
-            instructions: session.instructions,
-            open: session.open,
-            queued: session.queue.iter().map(|batch| batch.weight).sum(),
+            since: session.identity.since,
+            instructions: session.account.instructions,
+            open: session.flow.open,
+            queued: session.queue.batches.iter().map(|batch| batch.weight).sum(),
             bytes,
             spilled,
-            busy: Duration::from_nanos(session.device),
+            busy: Duration::from_nanos(session.account.device),
             recoveries: session.lineage.as_ref().map_or(0, |lineage| lineage.recoveries),
             unkept: session.unprotected_reason(),
             waits,
@@ -113,7 +114,7 @@ impl Cluster<'_> {
     /// have used the most device time first.
     fn behind(&self, session: &ClientSession) -> Vec<String> {
         let works_on = |session: &ClientSession, worker: WorkerId| {
-            let slots = session.catalogue.slots.on(worker);
+            let slots = session.planning.catalogue.slots.on(worker);
             slots.into_iter().any(|slot| session.flow.in_flight(slot).0 > 0)
         };
         let shared: Vec<WorkerId> = self
@@ -125,11 +126,12 @@ impl Cluster<'_> {
         let mut others: Vec<&ClientSession> = self
             .sessions
             .iter()
-            .filter(|other| other.number != session.number)
+            .filter(|other| other.identity.number != session.identity.number)
             .filter(|other| shared.iter().any(|worker| works_on(other, *worker)))
             .collect();
-        others.sort_by_key(|other| (std::cmp::Reverse(other.device), other.number));
-        others.into_iter().map(|other| other.label.clone()).collect()
+        others
+            .sort_by_key(|other| (std::cmp::Reverse(other.account.device), other.identity.number));
+        others.into_iter().map(|other| other.identity.label.clone()).collect()
     }
 
     /// Returns the other sessions that hold memory on a worker, of a holder's quota if one is
@@ -137,40 +139,41 @@ impl Cluster<'_> {
     fn holders(&self, session: &ClientSession, worker: &str, holder: &str) -> Vec<String> {
         let host = self.workers.iter().find(|found| found.name == worker).map(|found| found.id);
         let held = |other: &ClientSession| -> u64 {
-            let slots = host.map(|host| other.catalogue.slots.on(host)).unwrap_or_default();
-            slots.into_iter().map(|slot| other.bytes_in(slot)).sum()
+            let slots =
+                host.map(|host| other.planning.catalogue.slots.on(host)).unwrap_or_default();
+            slots.into_iter().map(|slot| other.account.bytes_in(slot)).sum()
         };
         let is_of = |other: &&ClientSession| {
-            let mut quotas = other.entitlement.memory.iter();
+            let mut quotas = other.identity.entitlement.memory.iter();
             holder.is_empty() || quotas.any(|quota| quota.holder == holder)
         };
-        let others = self.sessions.iter().filter(|other| other.number != session.number);
+        let others =
+            self.sessions.iter().filter(|other| other.identity.number != session.identity.number);
         let mut others: Vec<(u64, &ClientSession)> =
             others.filter(is_of).map(|other| (held(other), other)).collect();
         others.retain(|(held, _)| *held > 0);
-        others.sort_by_key(|(held, other)| (std::cmp::Reverse(*held), other.number));
-        others.into_iter().map(|(_, other)| other.label.clone()).collect()
+        others.sort_by_key(|(held, other)| (std::cmp::Reverse(*held), other.identity.number));
+        others.into_iter().map(|(_, other)| other.identity.label.clone()).collect()
     }
 
     fn waits(&self, session: &ClientSession) -> Waits {
-        if let Some((slot, shortage)) = session.shortages.first_key_value() {
-            let host = session.catalogue.slots.host(*slot);
+        if let Some((slot, shortage)) = session.account.shortages.first_key_value() {
+            let host = session.planning.catalogue.slots.host(*slot);
             let worker = host.and_then(|worker| self.workers.by_id(worker));
             let worker = worker.map_or_else(String::new, |worker| worker.name.clone());
             let (bytes, holder) = (shortage.wait.bytes, shortage.wait.holder.clone());
             return Waits::Memory { worker, bytes, holder, since: shortage.since };
         }
-        if !session.queue.is_empty() {
+        if !session.queue.batches.is_empty() {
             let has_copies = session.lineage.as_ref().is_none_or(|lineage| lineage.has_room());
-            let is_waiting = session.lineage.as_ref().is_some_and(|lineage| lineage.is_waiting);
-            return match session.has_worker() && !is_waiting {
+            return match session.has_worker() && !session.phase.is_rewound() {
                 false => Waits::Workers,
                 true if !session.unread.has_room() => Waits::Reader,
                 true if !has_copies => Waits::Copies,
                 true => Waits::Room,
             };
         }
-        if let Some(request) = self.answers.oldest(session.peer) {
+        if let Some(request) = self.answers.oldest(session.identity.peer) {
             let worker = request
                 .worker
                 .and_then(|worker| self.workers.get(worker))
@@ -181,7 +184,7 @@ impl Cluster<'_> {
                 since: request.since,
             };
         }
-        let works = session.open > 0 && session.flow.is_busy();
+        let works = session.flow.open > 0 && session.flow.is_busy();
         if works { Waits::Work } else { Waits::Nothing }
     }
 }

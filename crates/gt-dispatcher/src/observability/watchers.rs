@@ -169,5 +169,5 @@ pub(crate) fn of_batch(
     begin: Duration,
     end: Duration,
 ) -> Event {
-    Event::of_batch(kind, Track::Dispatcher, session.number, count, (begin, end))
+    Event::of_batch(kind, Track::Dispatcher, session.identity.number, count, (begin, end))
 }

@@ -1,0 +1,109 @@
+//! Sessions: the state of each client.
+//!
+//! - [`session`]: the session of one client, in parts: its identity, its queue, the state of its
+//!   planning; credit, unread values and lineage have modules of their own.
+//! - [`account`]: what it uses; [`phase`]: whether it begins, runs, or waits to be restored.
+
+mod account;
+mod phase;
+mod session;
+
+pub(crate) use account::{DeadlineWarning, SlotShortage, TimeLimit};
+pub(crate) use phase::{AwaitedWorkers, Phase, REJOIN};
+pub(crate) use session::{ClientSession, Identity, Planning};
+
+use std::collections::BTreeMap;
+
+use gt_ir::entitlement::Entitlement;
+use gt_ir::{Incarnation, SessionId};
+
+use crate::numbers::SessionNumbers;
+use crate::peer::PeerId;
+
+/// All sessions, in the order of their arrival.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    by_peer: BTreeMap<PeerId, ClientSession>,
+    pub numbers: SessionNumbers,
+    /// The device time that ended sessions have used, in nanoseconds, by team and user.
+    past: BTreeMap<(String, String), u64>,
+}
+
+impl Sessions {
+    /// Opens a session.
+    pub fn add(&mut self, identity: Identity) -> &mut ClientSession {
+        let peer = identity.peer;
+        self.by_peer.entry(peer).or_insert_with(|| ClientSession::new(identity))
+    }
+
+    /// Removes an ended session, whose device time stays counted.
+    pub fn remove(&mut self, peer: PeerId) -> Option<ClientSession> {
+        let session = self.by_peer.remove(&peer)?;
+        self.numbers.remember(session.identity.incarnation, session.identity.number);
+        let Entitlement { team, user, .. } = &session.identity.entitlement;
+        *self.past.entry((team.clone(), user.clone())).or_default() += session.account.device;
+        Some(session)
+    }
+
+    /// Returns the device time that ended sessions have used, in nanoseconds, by team and user.
+    pub fn past(&self) -> &BTreeMap<(String, String), u64> {
+        &self.past
+    }
+
+    pub fn get(&self, peer: PeerId) -> Option<&ClientSession> {
+        self.by_peer.get(&peer)
+    }
+
+    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut ClientSession> {
+        self.by_peer.get_mut(&peer)
+    }
+
+    /// Returns the session with a number.
+    pub fn by_number(&self, number: SessionId) -> Option<&ClientSession> {
+        self.by_peer.values().find(|session| session.identity.number == number)
+    }
+
+    pub fn by_number_mut(&mut self, number: SessionId) -> Option<&mut ClientSession> {
+        self.by_peer.values_mut().find(|session| session.identity.number == number)
+    }
+
+    /// Returns the session whose lanes have an incarnation.
+    pub fn by_incarnation(&self, incarnation: Incarnation) -> Option<&ClientSession> {
+        self.by_peer.values().find(|session| session.identity.incarnation == incarnation)
+    }
+
+    pub fn by_incarnation_mut(&mut self, incarnation: Incarnation) -> Option<&mut ClientSession> {
+        self.by_peer.values_mut().find(|session| session.identity.incarnation == incarnation)
+    }
+
+    /// Returns the session of lanes, also of past ones; [`SessionId::NONE`] if it is not known.
+    pub fn session_of(&self, incarnation: Incarnation) -> SessionId {
+        match self.by_incarnation(incarnation) {
+            Some(session) => session.identity.number,
+            None => self.numbers.past_session(incarnation),
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &ClientSession> {
+        self.by_peer.values()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ClientSession> {
+        self.by_peer.values_mut()
+    }
+
+    /// Returns a session's part of a worker's time if all sessions have work, by the weights.
+    pub fn share(&self, of: &ClientSession) -> f64 {
+        of.identity
+            .entitlement
+            .share(self.by_peer.values().map(|session| &session.identity.entitlement))
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_peer.len()
+    }
+
+    pub fn peers(&self) -> Vec<PeerId> {
+        self.by_peer.keys().copied().collect()
+    }
+}
