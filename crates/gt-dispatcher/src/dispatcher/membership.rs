@@ -216,7 +216,7 @@ impl Dispatcher {
         self.divide_lineage_limit();
         self.await_workers(now, peer);
         if let Some(session) = self.sessions.get(peer) {
-            self.journal.add_session(session);
+            self.journal.extend(|| session.records());
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Dispatcher {
             let moved = catalogue.slots.remove(lost.id, &hosts, keeper);
             catalogue.slots.set_fabrics(&fabrics);
             if !moved.is_empty() {
-                self.journal.add_slots(session);
+                self.journal.extend(|| session.slots_record());
             }
             let survival = self.survive_loss(now, peer, lost, &moved, &what, tried == Some(peer));
             self.restore_second_copies(peer);

@@ -7,7 +7,8 @@ use gt_ir::snapshot::Owner;
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::Dispatcher;
-use crate::lineage::{HandOver, SessionSnapshot, SnapshotStage, SnapshotState};
+use crate::journal::SnapshotState;
+use crate::lineage::{HandOver, SessionSnapshot, SnapshotStage};
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
 use crate::planner::PlanCache;
@@ -118,7 +119,7 @@ impl Dispatcher {
         lineage.abandoned_workers.insert(worker);
         let arithmetics = slots.arithmetics();
         slots.remove(worker, &hosts, |slot| lineage.keeper(slot));
-        self.journal.add_slots(session);
+        self.journal.extend(|| session.slots_record());
         let what = format!("the worker '{name}' cannot reach another one");
         if self.recover(now, peer, RecoveryCause::Lost(&what)).is_err() {
             return false;
@@ -187,7 +188,7 @@ impl Dispatcher {
         self.answers.forget_client(peer);
         if let Some(session) = self.sessions.get(peer).filter(|_| is_written) {
             // The journal already has the abandoned snapshot as the base.
-            self.journal.add_session(session);
+            self.journal.extend(|| session.records());
         }
         if let Some(session) = self.sessions.get(peer) {
             self.observability.emit_recovery(now, session, count);

@@ -10,8 +10,10 @@ use gt_ir::message::{Resume, ServerToClient};
 use gt_ir::{Incarnation, SessionId, WorkerId};
 
 use super::Dispatcher;
-use crate::journal::{BaseRecord, History, JournalRecord, SessionHistory, StoredCopy};
-use crate::lineage::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+use crate::journal::{
+    BaseRecord, History, JournalRecord, SessionHistory, SnapshotState, StoredCopy,
+};
+use crate::lineage::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage};
 use crate::numbers::LastNumbers;
 use crate::peer::PeerId;
 use crate::planner::Slots;
@@ -310,7 +312,7 @@ impl Dispatcher {
         session.planning.catalogue.slots = slots;
         session.planning.catalogue.slots.invalidate_plans();
         session.queue.workerless_since = None;
-        self.journal.add_slots(session);
+        self.journal.extend(|| session.slots_record());
         let Some(lineage) = &mut session.lineage else { return };
         let count = lineage.log.len();
         if is_new {

@@ -68,7 +68,7 @@ impl Dispatcher {
             let text = format!("a worker has joined: the session has {count} slots now");
             self.outbox.push(peer, ServerToClient::Notice { text });
         }
-        self.journal.add_slots(session);
+        self.journal.extend(|| session.slots_record());
         if !had_worker {
             if !session.phase.is_rewound() {
                 session.queue.workerless_since = None;
@@ -161,7 +161,7 @@ impl Dispatcher {
             before.into_iter().for_each(|worker| self.workers.release(worker));
             after.into_iter().for_each(|worker| self.workers.count_home(worker));
         }
-        self.journal.add_slots(session);
+        self.journal.extend(|| session.slots_record());
         let number = |slot: SlotId| session.planning.catalogue.slots.number(slot).unwrap_or(slot.0);
         let name = |id: WorkerId| self.workers.name_of(id);
         let moved =
@@ -181,7 +181,7 @@ impl Dispatcher {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         session.planning.catalogue.slots.assign_hosts(&hosts);
         session.planning.plans.hosts_changed();
-        self.journal.add_slots(session);
+        self.journal.extend(|| session.slots_record());
     }
 
     /// Has values of a session's base that only one worker holds copied to another one, so that it

@@ -10,8 +10,8 @@ use gt_ir::snapshot::{self, Backup, Unkept};
 use gt_ir::{SessionId, SlotId, WorkerCommand, WorkerId};
 
 use super::Dispatcher;
-use crate::journal::JournalRecord;
-use crate::lineage::{HandOver, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+use crate::journal::{JournalRecord, SnapshotState};
+use crate::lineage::{HandOver, SessionSnapshot, SlotCopy, SnapshotStage};
 use crate::peer::PeerId;
 use crate::sessions::{ClientSession, Planning};
 use crate::workers::{RegisteredWorker, Workers};
@@ -298,7 +298,7 @@ impl Dispatcher {
             self.journal.add(|| JournalRecord::Unkept { session, from, reason });
         } else if is_written {
             // The journal has the abandoned snapshot as the base.
-            self.journal.add_session(session);
+            self.journal.extend(|| session.records());
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let ClientSession { identity, lineage: Some(lineage), .. } = session else { return };

@@ -185,7 +185,7 @@ mod tests {
     use gt_ir::TensorId;
 
     use super::*;
-    use crate::lineage::SnapshotState;
+    use crate::journal::SnapshotState;
     use crate::planner::Host;
 
     fn batch(number: u64) -> JournalRecord {

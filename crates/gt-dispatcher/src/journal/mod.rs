@@ -14,11 +14,10 @@ use gt_ir::wire::{self, Decoded};
 use gt_ir::{Incarnation, SessionId, SlotId, WorkerId, record};
 use std::sync::Arc;
 
-use crate::lineage::SnapshotState;
 use crate::pages::PageChange;
-use crate::planner::{Slots, TensorState};
+use crate::planner::{Catalogue, Slots, TensorState};
 use crate::queue::Pruned;
-use crate::sessions::ClientSession;
+use crate::templates::ClientTemplates;
 
 pub use history::{History, SessionHistory};
 pub(crate) use history::{StoredBatch, StoredWorker};
@@ -110,6 +109,15 @@ pub struct BaseRecord {
 
 record!(struct BaseRecord { session, snapshot, received, planned, state, tensors, copies, blocks });
 
+/// The state of a session at a snapshot.
+#[derive(Clone, Default)]
+pub(crate) struct SnapshotState {
+    pub catalogue: Catalogue,
+    pub templates: ClientTemplates,
+}
+
+record!(struct SnapshotState { catalogue, templates });
+
 /// A snapshot's tensors.
 #[derive(Clone)]
 pub(crate) enum StoredTensors {
@@ -162,25 +170,13 @@ pub(crate) struct JournalBuffer {
 impl JournalBuffer {
     /// Adds a record, if there is a journal.
     pub fn add(&mut self, record: impl FnOnce() -> JournalRecord) {
-        if self.is_on {
-            self.records.push(record());
-        }
+        self.extend(|| [record()]);
     }
 
-    /// Adds all records of a session, as a new journal has them.
-    pub fn add_session(&mut self, session: &ClientSession) {
+    /// Adds records, if there is a journal.
+    pub fn extend<I: IntoIterator<Item = JournalRecord>>(&mut self, records: impl FnOnce() -> I) {
         if self.is_on {
-            self.records.extend(session.records());
-        }
-    }
-
-    /// Adds the slots of a session, whose number or hosts have changed.
-    pub fn add_slots(&mut self, session: &ClientSession) {
-        if let Some(lineage) = session.lineage.as_ref().filter(|_| self.is_on) {
-            let (session, slots) =
-                (session.identity.number, session.planning.catalogue.slots.clone());
-            let from = lineage.log.first_unplanned();
-            self.add(|| JournalRecord::Slots { session, from, slots });
+            self.records.extend(records());
         }
     }
 

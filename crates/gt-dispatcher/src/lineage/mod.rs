@@ -30,11 +30,12 @@ use std::time::Duration;
 use gt_ir::message::ServerToWorker;
 use gt_ir::{SessionId, SlotId, WorkerId};
 
+use crate::journal::SnapshotState;
 use pace::Pace;
 
 pub use limits::LineageLimits;
 pub(crate) use log::{BatchLog, Digest};
-pub(crate) use snapshots::{SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+pub(crate) use snapshots::{SessionSnapshot, SlotCopy, SnapshotStage};
 pub(crate) use suspicion::{CommandKey, Suspicion, TrialVerdict, TriedCommand};
 
 /// How long shared memory of a client waits for a snapshot.

@@ -5,20 +5,10 @@ use std::sync::Arc;
 
 use gt_ir::names::Names;
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
-use gt_ir::{SlotId, WorkerId, record};
+use gt_ir::{SlotId, WorkerId};
 
+use crate::journal::SnapshotState;
 use crate::pages::Pages;
-use crate::planner::Catalogue;
-use crate::templates::ClientTemplates;
-
-/// The state of a session at a snapshot.
-#[derive(Clone, Default)]
-pub(crate) struct SnapshotState {
-    pub catalogue: Catalogue,
-    pub templates: ClientTemplates,
-}
-
-record!(struct SnapshotState { catalogue, templates });
 
 /// A snapshot of a session; the default is its beginning.
 #[derive(Default)]

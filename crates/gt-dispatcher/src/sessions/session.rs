@@ -162,6 +162,13 @@ impl ClientSession {
         all
     }
 
+    /// Returns the record that its slots, or their hosts, have changed; `None` without a lineage.
+    pub fn slots_record(&self) -> Option<JournalRecord> {
+        let (session, slots) = (self.identity.number, self.planning.catalogue.slots.clone());
+        let from = self.lineage.as_ref()?.log.first_unplanned();
+        Some(JournalRecord::Slots { session, from, slots })
+    }
+
     /// Returns whether its tensors are restored if they are lost.
     pub fn is_recoverable(&self) -> bool {
         self.lineage.as_ref().is_some_and(|lineage| lineage.base.is_ok())
