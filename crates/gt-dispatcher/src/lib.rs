@@ -5,7 +5,7 @@
 //!
 //! - [`dispatcher`]: the state machine; routes messages to the parts below. [`peer`]: the other ends
 //!   of links, and what arrives from them and is sent to them.
-//! - [`sessions`]: per-client state; [`numbers`]: how sessions and lanes are numbered; [`queue`]:
+//! - [`sessions`]: per-client state, in parts, and its phases; [`numbers`]: how sessions and lanes are numbered; [`queue`]:
 //!   batches not planned yet; [`flow`]: credit for what is in flight; [`unread`]: values that a
 //!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
 //! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next.

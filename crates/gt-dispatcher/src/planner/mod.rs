@@ -11,9 +11,9 @@
 //! - Output: [`redistribution`]: the stages from one layout to another; [`local`]: each slot's part
 //!   of an instruction; [`emit`]: commands; [`fabrics`]: exchanges that engines run as collectives;
 //!   [`streams`]: commands by slot.
-//! - Iterations: [`plans`]: the cache of plans; [`plan`]: one of them; [`write`]: a planned
-//!   iteration as templates; [`touches`]: the tensors that it uses; [`varying_slices`]: what in it
-//!   varies.
+//! - Iterations: [`iteration`]: what is to be planned; [`plans`]: the cache of plans; [`plan`]: one of
+//!   them; [`write`]: a planned iteration as templates; [`touches`]: the tensors that it uses;
+//!   [`varying_slices`]: what in it varies.
 //! - [`explain`]: records what is planned, on request.
 
 mod catalogue;
@@ -23,6 +23,7 @@ mod expand;
 mod explain;
 mod fabrics;
 mod in_place;
+mod iteration;
 mod local;
 mod meshes;
 mod plan;
@@ -54,7 +55,8 @@ use gt_ir::{
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{TensorState, TensorTable};
 pub use fabrics::Fabrics;
-pub use plans::{InvocationObserver, PlanCache, TemplateIteration};
+pub use iteration::{InvocationObserver, TemplateIteration};
+pub use plans::PlanCache;
 pub use scope::SignalScope;
 pub use slots::{Host, Slots};
 pub use streams::Streams;

@@ -12,9 +12,8 @@ use gt_ir::{
 use smallvec::SmallVec;
 
 use super::catalogue::{Catalogue, Placed, Provenance, TensorCopy};
-use super::plans::{InvocationObserver, TemplateIteration};
+use super::iteration::{InvocationObserver, IterationSpan, TemplateIteration};
 use super::streams::Streams;
-use super::touches::IterationSpan;
 
 /// A plan of an iteration, to be reused.
 pub(super) struct IterationPlan {
@@ -73,6 +72,18 @@ pub(super) struct TensorBefore {
     meta: Meta,
     provenance: Provenance,
     layouts: Vec<Arc<Layout>>,
+}
+
+/// The state before an iteration, from which its plan is written.
+pub struct StateBefore {
+    pub(super) key: PlanKey,
+    pub(super) touched: Vec<(Name, TensorId)>,
+    pub(super) before: Vec<TensorBefore>,
+    pub(super) same: Vec<usize>,
+    /// The names of the tensors' copies on workers.
+    pub(super) copies: Vec<Vec<TensorId>>,
+    pub(super) made: TensorId,
+    pub(super) transfer: TransferId,
 }
 
 impl TensorBefore {

@@ -10,17 +10,15 @@
 
 use std::sync::Arc;
 
-use gt_ir::template::{IterationPart, Name};
-use gt_ir::{
-    Bindings, Definition, Instance, Invocation, SlotId, TensorId, TransferId, WorkerCommand,
-};
+use gt_ir::{SlotId, TensorId, WorkerCommand};
 use rustc_hash::FxHashMap;
 
 use super::Planner;
 use super::catalogue::Catalogue;
-use super::plan::{IterationPlan, PlanKey, TensorBefore};
+use super::iteration::{InvocationObserver, IterationSpan, TemplateIteration};
+use super::plan::{IterationPlan, PlanKey, StateBefore, TensorBefore};
 use super::streams::Streams;
-use super::touches::{IterationSpan, TouchedNames};
+use super::touches::TouchedNames;
 use super::write::write;
 
 /// The most plans cached for a session: a loop may have one for each part in which it is sent.
@@ -34,49 +32,6 @@ pub struct PlanCache {
     touches: FxHashMap<IterationSpan, Arc<TouchedNames>>,
     clock: u64,
 }
-
-/// An iteration to be planned.
-#[derive(Clone, Copy)]
-pub struct TemplateIteration<'a> {
-    pub instance: &'a Instance,
-    pub invocation: &'a Invocation,
-    pub(super) span: IterationSpan,
-}
-
-impl<'a> TemplateIteration<'a> {
-    /// Creates an iteration, of whose template's frees `freed` were done before.
-    pub fn new(
-        instance: &'a Instance,
-        invocation: &'a Invocation,
-        freed: u32,
-    ) -> TemplateIteration<'a> {
-        let Invocation { template, part, .. } = *invocation;
-        TemplateIteration { instance, invocation, span: IterationSpan { template, part, freed } }
-    }
-
-    /// Returns whether it runs all steps and does all frees of its template.
-    fn is_whole(&self) -> bool {
-        let IterationPart { first, last, frees } = self.span.part;
-        let template = &self.instance.template;
-        let counts = (last as usize, frees as usize);
-        first == 0 && counts == (template.len(), template.frees.len())
-    }
-}
-
-/// The state before an iteration, from which its plan is written.
-pub struct StateBefore {
-    pub(super) key: PlanKey,
-    pub(super) touched: Vec<(Name, TensorId)>,
-    pub(super) before: Vec<TensorBefore>,
-    pub(super) same: Vec<usize>,
-    /// The names of the tensors' copies on workers.
-    pub(super) copies: Vec<Vec<TensorId>>,
-    pub(super) made: TensorId,
-    pub(super) transfer: TransferId,
-}
-
-/// Called for each invocation, so that the log can show its commands.
-pub type InvocationObserver<'a> = &'a mut dyn FnMut(SlotId, &Definition, &Bindings, TransferId);
 
 impl Planner {
     /// Sends an iteration by a cached plan, without the frees that are particular to it.

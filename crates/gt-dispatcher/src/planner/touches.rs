@@ -1,19 +1,10 @@
 //! The tensors that an iteration uses or frees without having made them; computed once per span.
 
-use gt_ir::template::{IterationPart, Name, Step, Values};
+use gt_ir::template::{Name, Step, Values};
 use gt_ir::{Template, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::plans::TemplateIteration;
-
-/// The template, steps and frees of an iteration.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct IterationSpan {
-    pub template: u32,
-    pub part: IterationPart,
-    /// How many frees were done before.
-    pub freed: u32,
-}
+use super::iteration::{IterationSpan, TemplateIteration};
 
 /// The names of the tensors that an iteration uses or frees, without those it makes, each once.
 pub struct TouchedNames(Vec<Name>);

@@ -10,8 +10,8 @@ use gt_ir::{Instruction, Meta, Operand, Scalar, TensorId, WorkerCommand};
 use rustc_hash::FxHashMap;
 
 use super::catalogue::{Catalogue, Placed};
-use super::plan::{CopyAfter, IterationPlan, NameAfter, TensorAfter, TensorBefore};
-use super::plans::{StateBefore, TemplateIteration};
+use super::iteration::TemplateIteration;
+use super::plan::{CopyAfter, IterationPlan, NameAfter, StateBefore, TensorAfter, TensorBefore};
 
 /// Returns the plan of an iteration whose slots' commands are `lists`; `None` if it cannot be
 /// expressed as templates. Templates are divided so that a part costs at most `quantum`, if
