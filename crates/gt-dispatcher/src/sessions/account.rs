@@ -8,7 +8,7 @@ use gt_ir::entitlement::{MemoryWait, Usage};
 
 /// What one session has used and holds, and what its user was notified of.
 #[derive(Default)]
-pub(crate) struct Account {
+pub(crate) struct SessionAccount {
     /// How many instructions it has received.
     pub instructions: u64,
     /// The device time that it has used, in nanoseconds.
@@ -52,10 +52,10 @@ pub(crate) struct DeadlineWarning {
     pub at: Duration,
 }
 
-impl Account {
+impl SessionAccount {
     /// Returns the account of a session that begins.
-    pub fn new(now: Duration) -> Account {
-        Account { active: now, ..Account::default() }
+    pub fn new(now: Duration) -> SessionAccount {
+        SessionAccount { active: now, ..SessionAccount::default() }
     }
 
     /// Notes that the session sends a command, or had one completed.

@@ -8,7 +8,7 @@ use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker};
 use gt_ir::{ClientCommand, Incarnation, SessionId, codec};
 
-use super::account::Account;
+use super::account::SessionAccount;
 use super::phase::Phase;
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
@@ -22,14 +22,14 @@ use crate::unread::UnreadValues;
 /// The session of one client.
 pub(crate) struct ClientSession {
     pub identity: Identity,
-    pub queue: Queue,
+    pub queue: SessionQueue,
     pub planning: Planning,
     /// The weight that is in flight to its lanes, and for which its client waits.
     pub flow: Flow,
     pub unread: UnreadValues,
     /// The lineage from which it is restored, if the server keeps lineages.
     pub lineage: Option<Box<Lineage>>,
-    pub account: Account,
+    pub account: SessionAccount,
     pub phase: Phase,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Identity {
 
 /// What the client has sent that is not planned yet.
 #[derive(Default)]
-pub(crate) struct Queue {
+pub(crate) struct SessionQueue {
     pub batches: VecDeque<UnplannedBatch>,
     /// How many of the client's messages were received, up to and including the last batch.
     pub received: u64,
@@ -96,10 +96,10 @@ impl Identity {
 impl ClientSession {
     /// Opens a session.
     pub fn new(identity: Identity) -> ClientSession {
-        let account = Account::new(identity.since);
+        let account = SessionAccount::new(identity.since);
         ClientSession {
             identity,
-            queue: Queue::default(),
+            queue: SessionQueue::default(),
             planning: Planning::default(),
             flow: Flow::default(),
             unread: UnreadValues::new(u64::MAX),
