@@ -8,8 +8,8 @@ use crate::{Policy, SessionKey};
 
 /// The device time, in nanoseconds, that a session may catch up on after it was idle.
 pub const QUANTUM: u64 = 20_000_000;
-/// How far, in nanoseconds of device time, a session may get ahead before another is served. Switching
-/// less often reuses the warm caches of the device. Less than the quantum, so that a session that was idle is
+/// How far, in nanoseconds of device time, a session may get ahead before another is served by a device.
+/// Switching less often reuses the warm caches of the device. Less than the quantum, so that a session that was idle is
 /// served at once.
 pub const SLICE: u64 = 10_000_000;
 
@@ -26,6 +26,8 @@ pub const SLICE: u64 = 10_000_000;
 /// schedulers (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
 #[derive(Debug)]
 pub struct Fair<K> {
+    /// How far a session may get ahead before another is served.
+    slice: u64,
     nodes: Vec<ShareNode>,
     free: Vec<usize>,
     teams: FxHashMap<String, usize>,
@@ -56,7 +58,16 @@ const SCALE: u64 = 1 << 6;
 
 impl<K> Default for Fair<K> {
     fn default() -> Fair<K> {
+        Fair::new(SLICE)
+    }
+}
+
+impl<K> Fair<K> {
+    /// Returns a policy by which a session may get ahead by `slice` nanoseconds before another is
+    /// served.
+    pub fn new(slice: u64) -> Fair<K> {
         Fair {
+            slice,
             nodes: Vec::new(),
             free: Vec::new(),
             teams: FxHashMap::default(),
@@ -121,7 +132,7 @@ impl<K: SessionKey> Fair<K> {
         let apart = own.iter().zip(others).find(|(own, other)| own != other);
         apart.is_some_and(|(&own, &other)| {
             let (own, other) = (&self.nodes[own], &self.nodes[other]);
-            own.used > other.used.saturating_add(SLICE * SCALE / own.weight)
+            own.used > other.used.saturating_add(self.slice * SCALE / own.weight)
         })
     }
 

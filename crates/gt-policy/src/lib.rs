@@ -1,4 +1,4 @@
-//! Scheduling policies: how a device's time is divided between sessions.
+//! Scheduling policies: how a device's time, or the dispatcher's, is divided between sessions.
 //!
 //! A policy has no clock and no queue. Its caller reports the sessions that exist, asks which of those
 //! with work is next, and reports the device time that its turn used.
@@ -50,15 +50,16 @@ pub trait Policy<K: SessionKey>: Send {
         false
     }
 
-    /// Charges a session for `cost` nanoseconds of device time.
+    /// Charges a session for `cost` nanoseconds of the device's, or the dispatcher's, time.
     fn charge(&mut self, session: K, cost: u64);
 }
 
-/// Returns a new policy of this kind.
-pub fn policy<K: SessionKey>(policy_kind: PolicyKind) -> Box<dyn Policy<K>> {
+/// Returns a new policy of this kind, by which a session may get ahead of its equals by `slice`
+/// nanoseconds before another is served.
+pub fn policy<K: SessionKey>(policy_kind: PolicyKind, slice: u64) -> Box<dyn Policy<K>> {
     match policy_kind {
-        PolicyKind::Fair => Box::new(Fair::default()),
+        PolicyKind::Fair => Box::new(Fair::new(slice)),
         PolicyKind::Fifo => Box::new(Fifo::default()),
-        PolicyKind::Priority => Box::new(Priority::default()),
+        PolicyKind::Priority => Box::new(Priority::new(Fair::new(slice))),
     }
 }

@@ -12,9 +12,10 @@ pub struct Priority<K> {
     priorities: FxHashMap<K, u32>,
 }
 
-impl<K> Default for Priority<K> {
-    fn default() -> Priority<K> {
-        Priority { fair: Fair::default(), priorities: FxHashMap::default() }
+impl<K> Priority<K> {
+    /// Returns a policy that serves sessions of equal priority by `fair` shares.
+    pub fn new(fair: Fair<K>) -> Priority<K> {
+        Priority { fair, priorities: FxHashMap::default() }
     }
 }
 

@@ -127,7 +127,7 @@ fn ranked(priority: u32) -> Entitlement {
 
 #[test]
 fn with_fifo_whoever_came_first_is_served_until_idle() {
-    let mut fifo = policy(PolicyKind::Fifo);
+    let mut fifo = policy(PolicyKind::Fifo, SLICE);
     for session in [1, 2, 3] {
         fifo.admit(session, &Entitlement::default());
     }
@@ -145,7 +145,7 @@ fn with_fifo_whoever_came_first_is_served_until_idle() {
 
 #[test]
 fn with_priority_the_highest_are_served_alone_and_equals_share() {
-    let mut priority = policy(PolicyKind::Priority);
+    let mut priority = policy(PolicyKind::Priority, SLICE);
     for (session, rank) in [(1, 0), (2, 5), (3, 5)] {
         priority.admit(session, &ranked(rank));
         priority.wake(session);

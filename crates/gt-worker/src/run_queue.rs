@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gt_ir::entitlement::{Entitlement, PolicyKind};
 use gt_ir::{Incarnation, LaneId};
-use gt_policy::{Policy, policy};
+use gt_policy::{Policy, SLICE, policy};
 use rustc_hash::FxHashMap;
 
 /// The run queue: a policy chooses among the sessions with ready lanes; the lanes of one session
@@ -27,7 +27,7 @@ pub(crate) struct RunQueue {
 impl Default for RunQueue {
     fn default() -> RunQueue {
         RunQueue {
-            policy: policy(PolicyKind::default()),
+            policy: policy(PolicyKind::default(), SLICE),
             known: FxHashMap::default(),
             sessions: Vec::new(),
             lanes: Vec::new(),
@@ -41,7 +41,7 @@ impl Default for RunQueue {
 impl RunQueue {
     /// Sets the scheduling policy. Usage so far is forgotten.
     pub fn divide(&mut self, policy_kind: PolicyKind) {
-        self.policy = policy(policy_kind);
+        self.policy = policy(policy_kind, SLICE);
         let mut known: Vec<_> = self.known.iter().collect();
         known.sort_unstable_by_key(|(incarnation, _)| **incarnation);
         for (incarnation, entitlement) in known {

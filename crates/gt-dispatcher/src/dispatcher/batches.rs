@@ -7,6 +7,7 @@ use bytes::Bytes;
 use gt_ir::entitlement::Usage;
 use gt_ir::message::{Answer, Reply, ServerToWorker};
 use gt_ir::{ClientCommand, LaneId, RequestId};
+use smallvec::SmallVec;
 
 use super::trials::isolate_first;
 use super::{Dispatcher, OVERDRAFT, peers};
@@ -97,6 +98,9 @@ impl Dispatcher {
         let asks = batch.last().is_some_and(|command| command.request().is_some());
         let mut returned = if batch.is_empty() { weight } else { cancelled.len() as u64 };
         if !batch.is_empty() {
+            if session.queue.batches.is_empty() {
+                self.scheduler.wake(peer);
+            }
             // Each request ends a batch of its own, so that later commands wait while the client
             // does not read its values.
             let is_request = |command: &ClientCommand| command.request().is_some();
@@ -207,15 +211,19 @@ impl Dispatcher {
 
     /// Plans queued batches in the scheduler's order while lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
+        let window = self.limits.lane_window;
+        let mut ready: SmallVec<[PeerId; 8]> = SmallVec::new();
         loop {
             if self.limits.lineage.is_some() {
                 self.replay(now);
                 self.choose_trial(now);
             }
-            let (window, policy_kind) = (self.limits.lane_window, self.rules.policy_kind);
-            let may_plan = |session: &ClientSession| self.may_plan(session);
-            let next = self.scheduler.next(&self.sessions, window, policy_kind, may_plan);
-            let Some(peer) = next else { return };
+            let is_ready =
+                |session: &&ClientSession| session.is_ready(window) && self.may_plan(session);
+            let sessions = self.sessions.iter().filter(is_ready);
+            ready.clear();
+            ready.extend(sessions.map(|session| session.identity.peer));
+            let Some(peer) = self.scheduler.next(&ready) else { return };
             self.forward(now, peer);
         }
     }
@@ -238,7 +246,7 @@ impl Dispatcher {
             },
         };
         let (weight, since) = (batch.weight, batch.since);
-        self.scheduler.charge(peer, &session.identity.entitlement, weight);
+        self.scheduler.charge(peer, weight);
         session.limit_slots(batch.slots);
         session.queue.is_expanded &= !session.queue.batches.is_empty();
         let (parameters, before) = (

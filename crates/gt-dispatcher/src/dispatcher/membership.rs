@@ -31,7 +31,7 @@ impl Dispatcher {
     /// Removes a peer whose link is closed.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(peer) {
-            self.scheduler.forget(&self.sessions);
+            self.scheduler.retire(peer);
             self.journal.add(|| JournalRecord::SessionEnd { session: session.identity.number });
             let (used, (held, away)) =
                 (Duration::from_nanos(session.account.device), session.account.bytes());
@@ -180,6 +180,7 @@ impl Dispatcher {
         let hosts = self.allowed_hosts(&entitlement);
         let numbers =
             (self.sessions.numbers.next_session(), self.sessions.numbers.next_incarnation());
+        self.scheduler.admit(peer, &entitlement);
         let session = self.sessions.add(Identity::new(now, peer, numbers, hello, entitlement));
         session.unread = UnreadValues::new(self.limits.unread);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));

@@ -98,6 +98,7 @@ impl Dispatcher {
         let divided = (self.rules.policy_kind != rules.policy_kind).then_some(rules.policy_kind);
         self.has_time_limits = rules.has_time_limits();
         self.rules = rules;
+        self.scheduler.set_policy(self.rules.policy_kind, &self.sessions);
         for worker in self.workers.iter() {
             self.outbox.extend(worker.peer, divided.map(ServerToWorker::SetPolicy));
         }
@@ -108,6 +109,7 @@ impl Dispatcher {
             let is_away = session.identity.entitlement.is_away;
             let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
             if session.identity.entitlement != entitlement {
+                self.scheduler.admit(session.identity.peer, &entitlement);
                 session.identity.entitlement = entitlement.clone();
                 let admission = ServerToWorker::Admit {
                     incarnation: session.identity.incarnation,

@@ -32,6 +32,9 @@ impl Dispatcher {
             .collect();
         for peer in peers {
             let Some(session) = self.sessions.get_mut(peer) else { continue };
+            if session.queue.batches.is_empty() {
+                self.scheduler.wake(peer);
+            }
             while session.queue.batches.len() < AHEAD {
                 let Some(lineage) = &mut session.lineage else { break };
                 match lineage.log.replay() {

@@ -163,6 +163,7 @@ impl Dispatcher {
         }
         lineage.log.rewind();
         let numbers = (history.number, incarnation);
+        self.scheduler.admit(peer, &entitlement);
         let session =
             self.sessions.add(Identity::new(now, peer, numbers, *history.hello, entitlement));
         session.queue.received = history.received;
