@@ -94,6 +94,13 @@ fn deaths_from_outside_are_not_held_against_a_session() {
     }
 }
 
+/// A session without a base dropped a batch whose request was in flight, and its next snapshot did
+/// not wait for the answer.
+#[test]
+fn requests_in_flight_are_answered_before_a_new_base() {
+    deaths::run(5_017_731).unwrap_or_else(|wrong| panic!("{wrong}"));
+}
+
 /// The last trial of a killer destroyed other sessions' values that had no copies yet.
 #[test]
 fn trials_wait_for_copies_of_others_values() {

@@ -101,6 +101,9 @@ pub(crate) struct BatchLog {
     bytes: u64,
     /// The answers to requests: `None` until answered, then the digest of a small value.
     requests: FxHashMap<RequestId, Option<KnownAnswer>>,
+    /// The unanswered requests of batches that were dropped while the session had no base: they are
+    /// in flight, and no replay asks for them.
+    dropped: FxHashSet<RequestId>,
     /// The messages that the client sends again.
     resent: Option<Resent>,
 }
@@ -244,6 +247,7 @@ impl BatchLog {
 
     /// Marks a request as answered, with the digest of a small value.
     pub fn mark_answered(&mut self, request: RequestId, digest: Option<Digest>) {
+        self.dropped.remove(&request);
         if let Some(answer) = self.requests.get_mut(&request) {
             answer.get_or_insert(digest);
         }
@@ -299,7 +303,7 @@ impl BatchLog {
     pub fn is_answered_before(&self, number: u64) -> bool {
         let count = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let mut before = self.entries.iter().take(count).flat_map(|entry| &entry.requests);
-        before.all(|request| self.is_answered(*request))
+        self.dropped.is_empty() && before.all(|request| self.is_answered(*request))
     }
 
     /// Drops the batches before this one.
@@ -310,7 +314,9 @@ impl BatchLog {
             self.first += 1;
             self.bytes -= entry.bytes;
             for request in entry.requests {
-                self.requests.remove(&request);
+                if self.requests.remove(&request) == Some(None) {
+                    self.dropped.insert(request);
+                }
             }
         }
     }

@@ -58,3 +58,13 @@ fn batches_in_the_base_are_dropped() {
     log.forget_before(9);
     assert_eq!((log.len(), log.bytes(), add(&mut log, 9)), (0, 0, 3));
 }
+
+#[test]
+fn requests_of_dropped_batches_are_awaited_until_they_are_answered() {
+    let mut log = BatchLog::default();
+    let number = add(&mut log, 1);
+    log.forget_before(number + 1);
+    assert!(!log.is_answered_before(number + 1), "it is in flight");
+    log.mark_answered(RequestId(1), None);
+    assert!(log.is_answered_before(number + 1));
+}
