@@ -70,7 +70,6 @@ CIRCULAR_MODULES = {
     "gt-client": 15,
     "gt-engine-native": 36,
     "gt-ir": 33,
-    "gt-net": 2,
     "gt-python": 19,
     "gt-sim": 7,
     "gt-worker": 28,

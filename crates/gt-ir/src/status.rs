@@ -82,7 +82,7 @@ record!(struct Report {
 
 impl Report {
     /// Returns whether the worker has sent a report.
-    pub fn is_there(&self) -> bool {
+    pub fn is_received(&self) -> bool {
         !self.engine.is_empty()
     }
 }

@@ -8,8 +8,8 @@ use gt_ir::message::Role;
 use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
 
 use crate::address::Address;
-use crate::descriptors;
-use crate::error::{NetError, during};
+use crate::descriptors::{self, during};
+use crate::error::NetError;
 use crate::keyring;
 use crate::keys::Key;
 use crate::monitor;

@@ -58,6 +58,17 @@ pub fn reserve(what: &'static str, needed: usize) -> Result<(), NetError> {
     Err(NetError::Descriptors { what, needed, left, limit: limit() })
 }
 
+/// Adds the attempted action to a ZeroMQ error.
+pub(crate) fn during(action: &'static str) -> impl Fn(zmq::Error) -> NetError {
+    move |error| match error {
+        zmq::Error::EMFILE => {
+            let limit = limit();
+            NetError::Descriptors { what: action, needed: 1, left: 0, limit }
+        }
+        error => NetError::Socket { action, error },
+    }
+}
+
 /// Returns the number of descriptors that this process can open, at most `wanted`.
 fn available(wanted: usize) -> usize {
     let Ok(first) = File::open("/dev/null") else { return 0 };

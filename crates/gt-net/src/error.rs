@@ -2,8 +2,6 @@
 
 use thiserror::Error;
 
-use crate::descriptors;
-
 #[derive(Debug, Error)]
 pub enum NetError {
     #[error(
@@ -122,15 +120,4 @@ pub enum NetError {
 
     #[error("{action}: {error}")]
     Socket { action: &'static str, error: zmq::Error },
-}
-
-/// Adds the attempted action to a ZeroMQ error.
-pub(crate) fn during(action: &'static str) -> impl Fn(zmq::Error) -> NetError {
-    move |error| match error {
-        zmq::Error::EMFILE => {
-            let limit = descriptors::limit();
-            NetError::Descriptors { what: action, needed: 1, left: 0, limit }
-        }
-        error => NetError::Socket { action, error },
-    }
 }

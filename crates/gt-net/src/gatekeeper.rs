@@ -8,7 +8,8 @@ use std::thread::{self, JoinHandle};
 use gt_ir::message::Role;
 use zmq::{Context, Socket, SocketType};
 
-use crate::error::{NetError, during};
+use crate::descriptors::during;
+use crate::error::NetError;
 use crate::keys::Key;
 
 /// The endpoint to which ZeroMQ sends an authentication request for each new link.

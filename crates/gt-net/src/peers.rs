@@ -15,8 +15,8 @@ use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
 
 use crate::address::Address;
 use crate::dealer::Wakeup;
-use crate::descriptors::{self, Refusals};
-use crate::error::{NetError, during};
+use crate::descriptors::{self, Refusals, during};
+use crate::error::NetError;
 use crate::gatekeeper::Gatekeeper;
 use crate::keys::{Key, KeyPair};
 use crate::monitor;

@@ -11,8 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use zmq::{Context, PollEvents, Socket, SocketType};
 
 use crate::address::Address;
-use crate::descriptors::{self, Refusals};
-use crate::error::{NetError, during};
+use crate::descriptors::{self, Refusals, during};
+use crate::error::NetError;
 use crate::gatekeeper::{self, Gatekeeper};
 use crate::keys::Key;
 use crate::lock::AddressLock;

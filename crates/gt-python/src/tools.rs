@@ -231,7 +231,7 @@ fn convert_worker<'py>(
     let dict = PyDict::new(py);
     dict.set_item("number", worker.number)?;
     dict.set_item("name", &worker.name)?;
-    let report = Some(&worker.report).filter(|report| report.is_there());
+    let report = Some(&worker.report).filter(|report| report.is_received());
     dict.set_item("engine", report.map(|report| &report.engine))?;
     dict.set_item("tensors", report.map(|report| report.tensors))?;
     dict.set_item("bytes", report.map(|report| report.bytes))?;

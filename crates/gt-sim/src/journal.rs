@@ -123,7 +123,7 @@ fn adopt(records: &[Vec<Bytes>]) -> usize {
         dispatcher.handle(Duration::ZERO, peer, Hello::Worker(hello));
     }
     for peer in &taken {
-        dispatcher.returned(Duration::ZERO, *peer, &Resume::default());
+        dispatcher.client_returned(Duration::ZERO, *peer, &Resume::default());
     }
     let mut out = Vec::new();
     for seconds in 0..20 {

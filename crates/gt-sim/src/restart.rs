@@ -143,12 +143,12 @@ impl World {
             .collect();
         if self.links.chance.below(20) == 0 {
             // The journal is rewritten.
-            kept.records = self.dispatcher.everything().iter().map(read_back).collect();
+            kept.records = self.dispatcher.journal_records().iter().map(read_back).collect();
         }
         kept.durable = kept.records.len();
         kept.clients.values_mut().for_each(|end| end.acknowledged = end.arrived);
         for (session, snapshot) in bases {
-            self.dispatcher.written(self.now, session, snapshot);
+            self.dispatcher.snapshot_written(self.now, session, snapshot);
         }
     }
 
@@ -202,7 +202,7 @@ impl World {
                 mailbox.push(renewed(open));
             }
             if taken.contains_key(&client) {
-                self.dispatcher.returned(self.now, client, &resume);
+                self.dispatcher.client_returned(self.now, client, &resume);
             } else {
                 self.links.send(self.now, client, End::Server, Mail::Server(hello.into()));
             }

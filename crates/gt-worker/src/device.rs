@@ -17,14 +17,14 @@ use crate::events::Emitter;
 use crate::lane::Lane;
 use crate::memory::need_of;
 use crate::programs::ProgramCache;
-use crate::store::{HeldTensor, SpillPlace, Stored};
+use crate::store::{HeldTotals, SpillPlace, Stored};
 use crate::work::{FileJob, Options, Out, ToSave};
 
 pub(crate) struct Device<E: Engine> {
     pub engine: E,
     pub options: Options,
     pub stats: WorkerStats,
-    pub held: HeldTensor,
+    pub held: HeldTotals,
     pub programs: ProgramCache<E::Program, E::Tensor>,
     pub events: Emitter,
 }
@@ -40,7 +40,7 @@ impl<E: Engine> Device<E> {
             engine,
             options: Options::default(),
             stats,
-            held: HeldTensor::default(),
+            held: HeldTotals::default(),
             programs: ProgramCache::default(),
             events: Emitter::new(),
         }

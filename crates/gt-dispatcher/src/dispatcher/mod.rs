@@ -235,7 +235,11 @@ impl Dispatcher {
     /// Returns where a client's tensor is, or will be, computed unsharded: the worker, the lane,
     /// and the tensor's name there. `None` if the session has a lineage, which must see every read,
     /// or if the tensor failed.
-    pub fn place_of(&self, client: PeerId, tensor: TensorId) -> Option<(PeerId, LaneId, TensorId)> {
+    pub fn replica_of(
+        &self,
+        client: PeerId,
+        tensor: TensorId,
+    ) -> Option<(PeerId, LaneId, TensorId)> {
         let session = self.sessions.get(client)?;
         if session.lineage.is_some() {
             return None;

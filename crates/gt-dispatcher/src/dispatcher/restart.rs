@@ -33,7 +33,7 @@ impl Dispatcher {
     pub fn keep_journal(&mut self) -> Vec<JournalRecord> {
         self.journal.is_on = true;
         self.journal.take();
-        self.everything()
+        self.journal_records()
     }
 
     /// Takes the records made since the last call.
@@ -43,7 +43,7 @@ impl Dispatcher {
 
     /// Stops journaling, as the journal cannot be written: sessions continue, but will not survive
     /// the server's death.
-    pub fn leave_journal(&mut self, now: Duration) {
+    pub fn stop_journal(&mut self, now: Duration) {
         self.journal = Default::default();
         self.sessions.peers().into_iter().for_each(|peer| self.end_snapshot(peer));
         self.pump(now);
@@ -57,7 +57,7 @@ impl Dispatcher {
     }
 
     /// Handles the driver's report that a session's snapshot is in the journal.
-    pub fn written(&mut self, now: Duration, session: SessionId, snapshot: u64) {
+    pub fn snapshot_written(&mut self, now: Duration, session: SessionId, snapshot: u64) {
         let Some(ClientSession { identity, lineage: Some(lineage), .. }) =
             self.sessions.by_number(session)
         else {
@@ -86,7 +86,7 @@ impl Dispatcher {
     }
 
     /// Returns the records with which a journal that begins now starts.
-    pub fn everything(&self) -> Vec<JournalRecord> {
+    pub fn journal_records(&self) -> Vec<JournalRecord> {
         let mut all = vec![self.numbers()];
         all.extend(self.workers.records());
         for session in self.sessions.iter() {
@@ -204,7 +204,7 @@ impl Dispatcher {
 
     /// Handles the return of an adopted session's client, with what it has sent and the answers
     /// that it waits for.
-    pub fn returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
+    pub fn client_returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
         self.set_away(peer, false);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if let Some(awaited) = session.phase.awaited_mut() {

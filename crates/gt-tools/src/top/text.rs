@@ -38,10 +38,10 @@ pub fn plain(model: &Model, title: &str) -> String {
             out,
             "worker {} ({}): idle {:.0} %, queue {}, {}{}{}{}",
             worker.name,
-            if worker.report.is_there() { &worker.report.engine } else { UNKNOWN },
+            if worker.report.is_received() { &worker.report.engine } else { UNKNOWN },
             100.0 * (1.0 - shares.busy()),
             worker.in_flight,
-            held(worker.report.is_there(), worker.report.bytes),
+            held(worker.report.is_received(), worker.report.bytes),
             elsewhere(&worker.report),
             if parts.is_empty() { "" } else { ", " },
             parts.join(", ")
@@ -130,11 +130,11 @@ pub fn json(model: &Model, title: &str) -> String {
         let kinds = Activity::ALL.into_iter().zip(shares.of);
         let activities: Map<String, Value> =
             kinds.map(|(activity, share)| (activity.name().into(), json!(share))).collect();
-        let told = |number: u64| worker.report.is_there().then_some(number);
+        let told = |number: u64| worker.report.is_received().then_some(number);
         json!({
             "number": worker.number,
             "name": worker.name,
-            "engine": worker.report.is_there().then_some(&worker.report.engine),
+            "engine": worker.report.is_received().then_some(&worker.report.engine),
             "idle": 1.0 - shares.busy(),
             "activities": activities,
             "untold": shares.untold,

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
 use crate::memory::failure::NoRoom;
-use crate::store::{HeldTensor, Store};
+use crate::store::{HeldTotals, Store};
 
 /// The bytes that each tensor counts for a quota besides its elements: the server and the worker
 /// keep records of it.
@@ -71,14 +71,14 @@ impl LaneMemory {
     }
 
     /// Drops the lane's grant.
-    pub fn end_grant(&mut self, held: &mut HeldTensor) {
+    pub fn end_grant(&mut self, held: &mut HeldTotals) {
         if let Some(grant) = self.grant.take() {
             held.granted -= grant.bytes;
         }
     }
 
     /// Uses `bytes` bytes of the grant.
-    pub fn use_grant(&mut self, held: &mut HeldTensor, bytes: u64) {
+    pub fn use_grant(&mut self, held: &mut HeldTotals, bytes: u64) {
         if let Some(grant) = &mut self.grant {
             let used = bytes.min(grant.bytes);
             grant.bytes -= used;
@@ -87,7 +87,7 @@ impl LaneMemory {
     }
 
     /// Returns the bytes granted to other lanes.
-    fn granted_to_others(&self, held: &HeldTensor) -> u64 {
+    fn granted_to_others(&self, held: &HeldTotals) -> u64 {
         held.granted - self.grant.as_ref().map_or(0, |grant| grant.bytes)
     }
 }
@@ -172,7 +172,7 @@ impl LaneLimits {
     pub fn of_lane<T>(
         &self,
         lanes: &BTreeMap<LaneId, Lane<T>>,
-        held: &HeldTensor,
+        held: &HeldTotals,
         id: LaneId,
     ) -> (Option<u64>, u64) {
         let Some(lane) = lanes.get(&id) else { return (None, u64::MAX) };
@@ -191,7 +191,7 @@ impl LaneLimits {
     pub fn passed<T>(
         &self,
         lanes: &BTreeMap<LaneId, Lane<T>>,
-        held: &HeldTensor,
+        held: &HeldTotals,
         id: LaneId,
         Need { new, tensors, back }: Need,
     ) -> Option<Passed> {

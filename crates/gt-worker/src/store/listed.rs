@@ -65,12 +65,12 @@ mod tests {
     use gt_ir::{DType, Meta, Shape, SourceId};
 
     use super::*;
-    use crate::store::HeldTensor;
+    use crate::store::HeldTotals;
 
     #[test]
     fn a_listing_has_what_is_there_however_much_has_changed() {
         let meta = Meta::new(DType::F32, Shape::SCALAR);
-        let (mut store, mut held) = (Store::default(), HeldTensor::default());
+        let (mut store, mut held) = (Store::default(), HeldTotals::default());
         let listed = |store: &mut Store<u8>| {
             let names: Vec<u64> = store.names().iter().map(|id| id.0).collect();
             names

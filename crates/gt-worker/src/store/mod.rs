@@ -36,7 +36,7 @@ pub(crate) enum Stored<T> {
 
 /// The tensors and bytes held in all lanes of a worker.
 #[derive(Default, Debug)]
-pub(crate) struct HeldTensor {
+pub(crate) struct HeldTotals {
     pub tensors: u64,
     pub bytes: u64,
     pub bytes_peak: u64,
@@ -59,7 +59,7 @@ pub(crate) struct HeldTensor {
     pub releases: u64,
 }
 
-impl HeldTensor {
+impl HeldTotals {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.bytes_peak = self.bytes_peak.max(self.bytes);
@@ -202,7 +202,7 @@ impl<T> Store<T> {
     #[inline]
     pub fn keep(
         &mut self,
-        held: &mut HeldTensor,
+        held: &mut HeldTotals,
         id: TensorId,
         tensor: T,
         meta: Meta,
@@ -215,7 +215,7 @@ impl<T> Store<T> {
     #[inline]
     pub fn keep_charged(
         &mut self,
-        held: &mut HeldTensor,
+        held: &mut HeldTotals,
         (id, tensor, meta, line): (TensorId, T, Meta, SourceId),
         bytes: u64,
     ) {
@@ -228,14 +228,14 @@ impl<T> Store<T> {
         self.bytes += bytes;
     }
 
-    pub fn fail(&mut self, held: &mut HeldTensor, id: TensorId, failure: Arc<Failure>) {
+    pub fn fail(&mut self, held: &mut HeldTotals, id: TensorId, failure: Arc<Failure>) {
         self.listed.note(id);
         let before = self.tensors.insert(id, Stored::Failed(failure));
         self.forget(held, id, before);
     }
 
     /// Marks a tensor of `bytes` bytes as pending.
-    pub fn wait_for(&mut self, held: &mut HeldTensor, id: TensorId, bytes: u64) {
+    pub fn wait_for(&mut self, held: &mut HeldTotals, id: TensorId, bytes: u64) {
         self.pending += 1;
         held.add(bytes);
         self.bytes += bytes;
@@ -245,7 +245,7 @@ impl<T> Store<T> {
     }
 
     /// Replaces a tensor by its spilled form.
-    pub fn put_away(&mut self, held: &mut HeldTensor, id: TensorId, away: Away) {
+    pub fn put_away(&mut self, held: &mut HeldTotals, id: TensorId, away: Away) {
         self.away += 1;
         held.tensors += 1;
         held.add(away.in_memory());
@@ -264,7 +264,7 @@ impl<T> Store<T> {
     }
 
     /// Removes and returns a spilled tensor; the caller is responsible for its file.
-    pub fn take_away(&mut self, held: &mut HeldTensor, id: TensorId) -> Option<Away> {
+    pub fn take_away(&mut self, held: &mut HeldTotals, id: TensorId) -> Option<Away> {
         self.listed.note(id);
         match self.tensors.remove(&id)? {
             Stored::Away(away) => {
@@ -280,7 +280,7 @@ impl<T> Store<T> {
 
     /// Frees a tensor.
     #[inline]
-    pub fn free(&mut self, held: &mut HeldTensor, id: TensorId) {
+    pub fn free(&mut self, held: &mut HeldTotals, id: TensorId) {
         self.listed.note(id);
         let before = self.tensors.remove(&id);
         self.forget(held, id, before);
@@ -312,7 +312,7 @@ impl<T> Store<T> {
 
     /// Stops counting a taken tensor.
     #[inline]
-    pub fn release(&mut self, held: &mut HeldTensor, id: TensorId, meta: &Meta) {
+    pub fn release(&mut self, held: &mut HeldTotals, id: TensorId, meta: &Meta) {
         let bytes = match self.shared.is_empty() {
             true => meta.bytes() as u64,
             false => self.shared.remove(id).unwrap_or(meta.bytes() as u64),
@@ -323,7 +323,7 @@ impl<T> Store<T> {
     }
 
     #[inline]
-    fn forget(&mut self, held: &mut HeldTensor, id: TensorId, before: Option<Stored<T>>) {
+    fn forget(&mut self, held: &mut HeldTotals, id: TensorId, before: Option<Stored<T>>) {
         match before {
             Some(Stored::Ready { meta, .. }) => self.release(held, id, &meta),
             Some(Stored::Pending(bytes)) => {
@@ -346,7 +346,7 @@ impl<T> Store<T> {
         }
     }
 
-    fn forget_away(&mut self, held: &mut HeldTensor, away: &Away) {
+    fn forget_away(&mut self, held: &mut HeldTotals, away: &Away) {
         self.away -= 1;
         held.tensors -= 1;
         held.remove(away.in_memory());
@@ -362,14 +362,14 @@ impl<T> Store<T> {
     }
 
     /// Frees the tensors in a set, except pending ones.
-    pub fn free_all(&mut self, held: &mut HeldTensor, ids: &FxHashSet<TensorId>) {
+    pub fn free_all(&mut self, held: &mut HeldTotals, ids: &FxHashSet<TensorId>) {
         let there = |id: &&TensorId| self.tensors.contains_key(id) && !self.is_pending(**id);
         let ids: Vec<TensorId> = ids.iter().filter(there).copied().collect();
         ids.into_iter().for_each(|id| self.free(held, id));
     }
 
     /// Frees all tensors.
-    pub fn clear(&mut self, held: &mut HeldTensor) {
+    pub fn clear(&mut self, held: &mut HeldTotals) {
         // All are freed, so the order does not matter.
         let all = std::mem::take(&mut self.tensors);
         self.listed = ListedNames::default();

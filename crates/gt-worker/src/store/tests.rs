@@ -11,7 +11,7 @@ fn meta() -> Meta {
 #[test]
 fn what_is_held_is_counted() {
     let meta = meta();
-    let (mut store, mut held) = (Store::default(), HeldTensor::default());
+    let (mut store, mut held) = (Store::default(), HeldTotals::default());
     store.keep(&mut held, TensorId(1), "a", meta, LINE);
     store.keep(&mut held, TensorId(1), "b", meta, LINE);
     store.keep(&mut held, TensorId(2), "c", meta, LINE);
@@ -31,7 +31,7 @@ fn what_is_held_is_counted() {
 #[test]
 fn what_is_away_counts_where_it_is() {
     let meta = meta();
-    let (mut store, mut held) = (Store::default(), HeldTensor::default());
+    let (mut store, mut held) = (Store::default(), HeldTotals::default());
     store.keep(&mut held, TensorId(1), "a", meta, LINE);
     let data = TensorData::new(meta.dtype, meta.shape, vec![0; 40].into()).unwrap();
     let away = |place| Away { meta, line: LINE, place };

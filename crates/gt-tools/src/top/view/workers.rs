@@ -77,12 +77,12 @@ pub(super) fn line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'s
     if has_memory {
         spans.push(Span::raw(format!(
             "{:>10}",
-            held(worker.report.is_there(), worker.report.bytes)
+            held(worker.report.is_received(), worker.report.bytes)
         )));
     }
     if has_disk {
         let on_disk = worker.report.spilled_bytes + worker.report.snapshot_disk_bytes;
-        spans.push(Span::raw(format!("{:>10}", held(worker.report.is_there(), on_disk))));
+        spans.push(Span::raw(format!("{:>10}", held(worker.report.is_received(), on_disk))));
     }
     Line::from(spans)
 }

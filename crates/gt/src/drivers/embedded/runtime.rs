@@ -175,7 +175,7 @@ impl Runtime {
 
     /// The value of a tensor that is computed, unless another thread is at work.
     pub fn read(&self, tensor: TensorId) -> Option<TensorData> {
-        let place = self.dispatcher.try_state(|dispatcher| dispatcher.place_of(CLIENT, tensor));
+        let place = self.dispatcher.try_state(|dispatcher| dispatcher.replica_of(CLIENT, tensor));
         let (peer, lane, name) = place.flatten()?;
         let worker = &self.workers[peer.number as usize];
         worker.core.try_state(|core| core.work.read(lane, name)).flatten()

@@ -92,7 +92,7 @@ impl Server {
             }
         }
         match is_renewed {
-            true => self.dispatcher.returned(self.started.elapsed(), id, given),
+            true => self.dispatcher.client_returned(self.started.elapsed(), id, given),
             false => self.dispatcher.set_away(id, false),
         }
         Ok(())

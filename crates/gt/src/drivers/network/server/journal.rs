@@ -144,7 +144,7 @@ impl ServerJournal {
         let durable = self.journal.writer.durable();
         let ready = self.bases.partition_point(|(position, ..)| *position <= durable);
         for (_, session, snapshot) in self.bases.drain(..ready) {
-            dispatcher.written(now, session, snapshot);
+            dispatcher.snapshot_written(now, session, snapshot);
         }
         let ready = self.later.partition_point(|(position, _)| *position <= durable);
         self.later.drain(..ready).map(|(_, later)| later).collect()
@@ -153,7 +153,7 @@ impl ServerJournal {
     /// Handles a journal that cannot be written: no action waits for it, and all clients are
     /// notified the first time.
     fn fail(&mut self, now: Duration, dispatcher: &mut Dispatcher, is_new: bool) -> Vec<Later> {
-        dispatcher.leave_journal(now);
+        dispatcher.stop_journal(now);
         self.bases.clear();
         if is_new {
             let warning = self.warning().unwrap_or_default();
@@ -225,7 +225,7 @@ mod tests {
         let name = CString::new(fifo.to_str().unwrap()).unwrap();
         // SAFETY: the name is a string that ends with a zero and lives through the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        journal.journal.writer.replace(dispatcher.everything());
+        journal.journal.writer.replace(dispatcher.journal_records());
         let peer = PeerId::client(1);
         assert!(journal.defer(Later::Receipt(peer, 7)).is_none());
         assert!(journal.keep(Duration::ZERO, &mut dispatcher).is_empty());
