@@ -78,7 +78,7 @@ def graphs(crate: str) -> Iterator[Graph]:
             if used := next((name for name in known if name in sources), None):
                 uses.append((module, used))
     # A folder uses its own files, which may use the folder's types: only what is beside counts.
-    for folder in {"", *(name.rpartition("::")[0] for name in sources)}:
+    for folder in sorted({"", *(name.rpartition("::")[0] for name in sources)}):
         graph: Graph = {}
         for module, used in uses:
             ends = beside(folder, module), beside(folder, used)

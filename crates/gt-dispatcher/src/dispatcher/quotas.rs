@@ -76,11 +76,8 @@ impl Dispatcher {
     pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         session.identity.entitlement.is_away = is_away;
-        let (incarnation, entitlement) =
-            (session.identity.incarnation, session.identity.entitlement.clone());
         for worker in self.workers.iter() {
-            let admission = ServerToWorker::Admit { incarnation, entitlement: entitlement.clone() };
-            self.outbox.push(worker.peer, admission);
+            self.outbox.push(worker.peer, session.identity.admit());
         }
     }
 
@@ -110,13 +107,9 @@ impl Dispatcher {
             let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
             if session.identity.entitlement != entitlement {
                 self.scheduler.admit(session.identity.peer, &entitlement);
-                session.identity.entitlement = entitlement.clone();
-                let admission = ServerToWorker::Admit {
-                    incarnation: session.identity.incarnation,
-                    entitlement,
-                };
+                session.identity.entitlement = entitlement;
                 for worker in self.workers.iter() {
-                    self.outbox.push(worker.peer, admission.clone());
+                    self.outbox.push(worker.peer, session.identity.admit());
                 }
             }
         }

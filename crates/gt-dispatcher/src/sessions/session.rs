@@ -84,12 +84,16 @@ impl Identity {
         Identity { peer, number, incarnation, label, hello, since: now, entitlement }
     }
 
+    /// Returns the message that sets the session's entitlement on a worker.
+    pub fn admit(&self) -> ServerToWorker {
+        let (incarnation, entitlement) = (self.incarnation, self.entitlement.clone());
+        ServerToWorker::Admit { incarnation, entitlement }
+    }
+
     /// Returns the message that admits the session on a worker; `None` if its entitlement is the
     /// default.
     pub fn admission(&self) -> Option<ServerToWorker> {
-        let (incarnation, entitlement) = (self.incarnation, self.entitlement.clone());
-        (entitlement != Entitlement::default())
-            .then_some(ServerToWorker::Admit { incarnation, entitlement })
+        (self.entitlement != Entitlement::default()).then(|| self.admit())
     }
 }
 
@@ -164,8 +168,8 @@ impl ClientSession {
 
     /// Returns the record that its slots, or their hosts, have changed; `None` without a lineage.
     pub fn slots_record(&self) -> Option<JournalRecord> {
-        let (session, slots) = (self.identity.number, self.planning.catalogue.slots.clone());
         let from = self.lineage.as_ref()?.log.first_unplanned();
+        let (session, slots) = (self.identity.number, self.planning.catalogue.slots.clone());
         Some(JournalRecord::Slots { session, from, slots })
     }
 

@@ -27,7 +27,7 @@ mod tests {
     use crate::special::check::{each, pairs};
 
     #[test]
-    fn nothing_times_any_logarithm_is_nothing() {
+    fn zero_times_a_logarithm_is_zero_unless_it_is_nan() {
         let (infinity, nan) = (f64::INFINITY, f64::NAN);
         pairs(
             "xlogy",
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entropy_ends_at_zero() {
+    fn the_entropy_is_zero_at_zero_and_infinite_below() {
         let (infinity, nan) = (f64::INFINITY, f64::NAN);
         let cases = [
             (0.0, 0.0),

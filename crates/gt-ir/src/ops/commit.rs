@@ -9,7 +9,6 @@
 //! Where the tensors of a step lie on several slots, the planner has each of these run a `commit` of
 //! guards alone, whose results are added up over the slots: one number, or a failure.
 
-use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::create::FULL;
@@ -18,6 +17,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::instruction::{Attribute, Attributes, Instruction, TensorId};
 use crate::operation::Body::Composite;
+use crate::operation::facts::says::*;
 use crate::operation::{ComplexRule, Family, Meta, Operation, int, takes};
 use crate::shape::Shape;
 

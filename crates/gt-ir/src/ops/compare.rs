@@ -1,22 +1,17 @@
 //! Comparisons and logic, with bool results.
 
+use super::binary::BINARY;
 use super::infer::elementwise_bool;
 use super::sample::binary;
-use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::number::Numbers;
 use crate::operation::Defaults;
 use crate::operation::facts::says::*;
-use crate::operation::{ComplexRule, Family, Operation, face, takes};
-use crate::sharding;
+use crate::operation::{ComplexRule, Operation};
 
 /// Operands are compared in their promoted dtype.
 const COMPARE: Defaults = Defaults(Operation {
-    family: Family::Binary,
-    parameters: &[takes::value("input"), takes::value("other")],
-    face: face::ELEMENTWISE,
     infer: elementwise_bool,
-    sharding: sharding::elementwise,
     samples: || {
         let dtypes = [
             DType::F32,
@@ -30,9 +25,8 @@ const COMPARE: Defaults = Defaults(Operation {
         ];
         binary(&dtypes, (0.0, 4.0), (0.0, 4.0))
     },
-    batching: Batching::Broadcast,
     numbers: Numbers::Rounded,
-    ..Operation::base().0
+    ..BINARY.0
 });
 
 pub static EQ: Operation = Operation {

@@ -1,7 +1,6 @@
 //! Convolution in its general form, as XLA's: transposed convolution and both gradients are the
 //! same operation with other windows, or with axes exchanged.
 
-use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::sample::{sample, tensor};
@@ -12,6 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes};
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, FIRST, Family, Graph, Meta, Operation, SECOND, Sample, Saved, Var, ints, takes,
 };

@@ -1,6 +1,5 @@
 //! Operations of users: computed by a function that an engine has under their name.
 
-use crate::operation::facts::says::*;
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
@@ -9,6 +8,7 @@ use super::sample::{sample, tensor};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::instruction::{Attribute, Attributes, Results};
+use crate::operation::facts::says::*;
 use crate::operation::{Call, ComplexRule, Family, Meta, Operation, ints, takes};
 use crate::shape::Shape;
 use crate::sharding::{Rule, shape_of};

@@ -1,6 +1,5 @@
 //! Matrix multiplication.
 
-use crate::operation::facts::says::*;
 use smallvec::SmallVec;
 
 use super::gradients::WEIGHT_BACKWARD;
@@ -10,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attributes;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{Call, ComplexRule, FIRST, Family, Meta, Operation, SECOND, takes};
 use crate::shape::Shape;
 use crate::sharding::{Reduction, Rule, shape_of};

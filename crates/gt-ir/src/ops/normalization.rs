@@ -12,8 +12,6 @@
 //! P is the derivative of n by x, a symmetric matrix for each row: so the gradient of `P(h)` by h,
 //! given u, is `P(u)`, and that by x is `-s (n mean(u P(h)) + mean(h n) P(u) + mean(u n) P(h))`.
 
-use crate::operation::Defaults;
-use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::nn::{FLOATS, float_tensor, widened};
@@ -23,7 +21,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes, Operand};
 use crate::operation::Body::Composite;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, FIRST, Family, Graph, Meta, Operation, SECOND, Sample, SampleOperand, Saved, THIRD, Var,
     float, int, takes,

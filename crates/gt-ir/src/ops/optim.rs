@@ -1,7 +1,5 @@
 //! What optimizers compute for each parameter: one instruction each, as a step has many parameters.
 
-use crate::operation::Defaults;
-use crate::operation::facts::says::*;
 use smallvec::smallvec;
 
 use super::infer::{elementwise_float, number as floats};
@@ -12,7 +10,9 @@ use crate::batching::Batching;
 use crate::error::Error;
 use crate::instruction::{Attribute, Operand};
 use crate::operation::Body::Composite;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{
     FIFTH, FOURTH, Family, Graph, NO_GRADIENT, Operation, Parameter, SECOND, SIXTH, THIRD, Var,
     float, takes,

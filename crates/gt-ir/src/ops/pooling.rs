@@ -1,6 +1,5 @@
 //! The largest values of sliding windows.
 
-use crate::operation::facts::says::*;
 use smallvec::{SmallVec, smallvec};
 
 use super::sample::{sample, tensor};
@@ -10,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
+use crate::operation::facts::says::*;
 use crate::operation::{Call, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, takes};
 use crate::shape::Shape;
 use crate::sharding::{Rule, shape_of};

@@ -2,21 +2,18 @@
 //!
 //! Formulas of gradients are those of the NIST Digital Library of Mathematical Functions.
 
-use crate::operation::Defaults;
-use crate::operation::facts::says::*;
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
 use super::infer::elementwise_float;
 use super::sample::{binary, sample, tensor, unary};
+use super::trigonometry;
 use super::unary::{FLOATS, MIXED, UNARY};
-use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::instruction::Attribute;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
-use crate::operation::{
-    FIRST, Family, NO_GRADIENT, OUTPUT, Operation, SECOND, Saved, Var, face, takes,
-};
-use crate::sharding;
+use crate::operation::facts::says::*;
+use crate::operation::{FIRST, NO_GRADIENT, OUTPUT, Operation, Saved, Var, face, takes};
 use crate::{Graph, Operand};
 use smallvec::smallvec;
 
@@ -163,22 +160,15 @@ pub static LOG_NDTR: Operation = Operation {
 };
 
 /// Of two floats.
-const PAIR: Defaults = Defaults(Operation {
-    family: Family::Binary,
-    parameters: &[takes::value("input"), takes::value("other")],
-    face: face::ELEMENTWISE | face::SPECIAL,
-    sharding: sharding::elementwise,
-    infer: elementwise_float,
-    saves: FIRST | SECOND,
-    batching: Batching::Broadcast,
-    ..Operation::base().0
-});
+const PAIR: Defaults =
+    Defaults(Operation { face: face::ELEMENTWISE | face::SPECIAL, ..trigonometry::PAIR.0 });
 
-/// The gradient of x f(y) by x, `share`; 0 where x is 0 and f has no value.
-fn unless_nothing(g: &mut dyn Graph, s: &Saved, share: Var, least: f64) -> Var {
-    let (is_zero, has_none) = (g.eq(s.operand(0), 0.0), g.le(s.operand(1), least));
-    let nothing = g.logical_and(is_zero, has_none);
-    g.select(nothing, 0.0, share)
+/// Returns `gradient`, that of x f(y) by x, but 0 where x is 0 and f has no value: y is at most
+/// `bound`.
+fn zero_outside_domain(g: &mut dyn Graph, s: &Saved, gradient: Var, bound: f64) -> Var {
+    let (is_zero, is_outside) = (g.eq(s.operand(0), 0.0), g.le(s.operand(1), bound));
+    let is_zero = g.logical_and(is_zero, is_outside);
+    g.select(is_zero, 0.0, gradient)
 }
 
 pub static XLOGY: Operation = Operation {
@@ -187,8 +177,8 @@ pub static XLOGY: Operation = Operation {
     doc: "input log(other), and 0 where input is 0 unless other is NaN",
     gradient: Each(&[
         |g, s| {
-            let share = g.call(&XLOGY, &[s.grad.into(), s.operand(1)]);
-            unless_nothing(g, s, share, 0.0)
+            let gradient = g.call(&XLOGY, &[s.grad.into(), s.operand(1)]);
+            zero_outside_domain(g, s, gradient, 0.0)
         },
         |g, s| {
             let slope = g.div(s.operand(0), s.operand(1));
@@ -206,8 +196,8 @@ pub static XLOG1PY: Operation = Operation {
     face: face::SPECIAL,
     gradient: Each(&[
         |g, s| {
-            let share = g.call(&XLOG1PY, &[s.grad.into(), s.operand(1)]);
-            unless_nothing(g, s, share, -1.0)
+            let gradient = g.call(&XLOG1PY, &[s.grad.into(), s.operand(1)]);
+            zero_outside_domain(g, s, gradient, -1.0)
         },
         |g, s| {
             let divisor = g.add(s.operand(1), 1.0);

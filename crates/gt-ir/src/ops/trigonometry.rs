@@ -1,17 +1,16 @@
 //! Trigonometric and hyperbolic functions and their inverses, and logarithms and powers to other
 //! bases.
 
-use crate::operation::Defaults;
-use crate::operation::facts::says::*;
 use std::f64::consts::{LN_2, LN_10};
 
+use super::binary::BINARY;
 use super::infer::{elementwise_float, number};
 use super::sample::{binary, unary};
 use super::unary::{FLOATS, MIXED, UNARY};
-use crate::batching::Batching;
+use crate::operation::Defaults;
 use crate::operation::Gradient::Each;
-use crate::operation::{ComplexRule, FIRST, Family, OUTPUT, Operation, SECOND, face, takes};
-use crate::sharding;
+use crate::operation::facts::says::*;
+use crate::operation::{ComplexRule, FIRST, OUTPUT, Operation, SECOND, face};
 
 const FUNCTION: Defaults =
     Defaults(Operation { infer: elementwise_float, saves: FIRST, ..UNARY.0 });
@@ -197,16 +196,8 @@ pub static EXP2: Operation = Operation {
 };
 
 /// Of two floats.
-const PAIR: Defaults = Defaults(Operation {
-    family: Family::Binary,
-    parameters: &[takes::value("input"), takes::value("other")],
-    face: face::ELEMENTWISE,
-    sharding: sharding::elementwise,
-    infer: elementwise_float,
-    saves: FIRST | SECOND,
-    batching: Batching::Broadcast,
-    ..Operation::base().0
-});
+pub(super) const PAIR: Defaults =
+    Defaults(Operation { infer: elementwise_float, saves: FIRST | SECOND, ..BINARY.0 });
 
 pub static ATAN2: Operation = Operation {
     id: 124,

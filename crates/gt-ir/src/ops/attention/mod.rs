@@ -5,7 +5,6 @@
 
 mod gradients;
 
-use crate::operation::facts::says::*;
 use smallvec::smallvec;
 
 use super::sample::{number, sample, tensor};
@@ -13,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes};
 use crate::operation::Gradient::AllOperands;
+use crate::operation::facts::says::*;
 use crate::operation::{
     Call, FIRST, Family, Meta, OUTPUT, Operation, SECOND, Sample, SampleOperand, THIRD, takes,
 };
