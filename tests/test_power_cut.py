@@ -36,12 +36,20 @@ class Cluster:
         name = f"w{place - 1}"
         return start_worker(self.address, name, "--state", str(self.state / name))
 
-    def wait_for_snapshot(self) -> None:
-        """Wait until a worker has written a snapshot."""
+    def wait_for_snapshot(self, least: int = 1000) -> int:
+        """Wait until a worker's journal has values of a snapshot, in more than `least` bytes.
+
+        Returns the size of the longest journal.
+        """
         until = time.monotonic() + 60
-        while not any(path.stat().st_size > 1000 for path in self.state.glob("w*/journal-*")):
+        while (size := self.longest_journal()) <= least:
             assert time.monotonic() < until, "no snapshot was written"
             time.sleep(0.01)
+        return size
+
+    def longest_journal(self) -> int:
+        """Return the size of the longest of the workers' journals."""
+        return max((path.stat().st_size for path in self.state.glob("w*/journal-*")), default=0)
 
     def kill(self, first: int = 0) -> None:
         """Kill all processes from an index on together."""
@@ -142,7 +150,8 @@ def test_a_session_whose_folders_are_lost_resumes_or_raises(tmp_path):
 def test_a_torn_state_is_reported_and_its_complete_records_are_used(tmp_path):
     with durable(1, tmp_path) as running:
         training = Training(TRAINING, running.address, 4000)
-        running.wait_for_snapshot()
+        # The record that completes a snapshot follows its values.
+        running.wait_for_snapshot(least=running.wait_for_snapshot())
         running.kill()
         (journal,) = (tmp_path / "w0").glob("journal-*")
         with journal.open("ab") as file:
