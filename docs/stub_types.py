@@ -131,6 +131,7 @@ PARAMETERS = {
     "options": "Any",
     "on_ready": "Callable[[], object]",
     "policy": "str | PathLike[str] | None",
+    "is_stopped": "Callable[[], _bool]",
     "wants_reload": "Callable[[], _bool] | None",
     "explain_wait.session": "str",
     "explain_wait.address": "str | None",

@@ -3853,11 +3853,12 @@ def rescale(slots: _int | None = None, elastic: _bool | None = None) -> None:
         ConnectionError: the session is closed.
         ValueError: the number of slots is not from 1 to 4096.
     """
-def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., lineage_total: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, workers: _int | None = 0, wants_reload: Callable[[], _bool] | None = None) -> None:
+def run_server(address: str, on_ready: Callable[[], object], is_stopped: Callable[[], _bool], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., lineage_total: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, workers: _int | None = 0, wants_reload: Callable[[], _bool] | None = None) -> None:
     """Run a server: listen at an address and serve until a signal arrives.
 
     Args:
         on_ready: called once the server listens.
+        is_stopped: called several times a second; a true result ends the server.
         wants_reload: called several times a second; a true result reloads the policy file.
     """
 def run_step(step: Callable[..., Any], optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -3866,9 +3867,10 @@ def run_step(step: Callable[..., Any], optimizer: Any, args: tuple[Any, ...], kw
 
     If the call raises, its changes are rolled back.
     """
-def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ..., memory: _int | None = None, spill_dir: str | PathLike[str] | None = None, spill_limit: _int | None = None, state: str | PathLike[str] | None = None) -> None:
+def run_worker(address: str, name: str, on_ready: Callable[[], object], is_stopped: Callable[[], _bool], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ..., memory: _int | None = None, spill_dir: str | PathLike[str] | None = None, spill_limit: _int | None = None, state: str | PathLike[str] | None = None) -> None:
     """Run a worker: connect to a server and execute its instructions until a signal arrives or the
-    server is gone. `on_ready` is called once the worker is connected.
+    server is gone. `on_ready` is called once the worker is connected; `is_stopped` several times a
+    second, and a true result ends the worker.
     """
 def safetensors_bytes(tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> bytes:
     """Return the bytes of a safetensors file with these tensors. Waits for the values."""

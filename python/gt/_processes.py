@@ -3,6 +3,7 @@
 import argparse
 import os
 import signal
+from collections.abc import Callable
 
 
 class Stopped(KeyboardInterrupt):
@@ -14,12 +15,20 @@ class Stopped(KeyboardInterrupt):
 interrupt: type[KeyboardInterrupt] = KeyboardInterrupt
 
 
-def stop_at_signals() -> None:
-    """Raise `Stopped` at Ctrl-C and at the first SIGTERM, so that both end the process cleanly."""
+def stop_at_signals() -> Callable[[], bool]:
+    """Raise `Stopped` at Ctrl-C and at the first SIGTERM, so that both end the process cleanly.
+
+    Returns:
+        A function that returns whether a signal has arrived. A loop asks it, because the code that
+        a signal interrupts may swallow the exception, as `__del__` and callbacks of libraries do.
+    """
     global interrupt
     interrupt = Stopped
+    has_arrived = False
 
     def stop(number: int, _: object) -> None:
+        nonlocal has_arrived
+        has_arrived = True
         if number == signal.SIGTERM:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Stopped
@@ -46,6 +55,7 @@ def stop_at_signals() -> None:
         after_in_parent=lambda: mask(signal.SIG_UNBLOCK),
         after_in_child=reset,
     )
+    return lambda: has_arrived
 
 
 def at_least(least: int):

@@ -1,5 +1,6 @@
 """Engines with faults, for tests."""
 
+import contextlib
 import itertools
 import math
 import multiprocessing
@@ -30,6 +31,20 @@ class Hanging(NumPyEngine):
 
     name = "hanging"
     lowerings = {**NumPyEngine.lowerings, "tanh": lambda x: time.sleep(1000)}
+
+
+class Swallowing(NumPyEngine):
+    """Swallows the exception of a signal in tanh, as `__del__` and callbacks of libraries do."""
+
+    name = "swallowing"
+
+    def _tanh(x):
+        print("at work", flush=True)
+        with contextlib.suppress(BaseException):
+            time.sleep(10)
+        return np.tanh(x)
+
+    lowerings = {**NumPyEngine.lowerings, "tanh": _tanh}
 
 
 class Dying(NumPyEngine):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import cluster, line_in_program, run_program, run_python
+from processes import cluster, line_in_program, run_program, run_python, start_program
 
 HERE = str(Path(__file__).parent)
 
@@ -87,6 +87,22 @@ def test_a_worker_whose_engine_is_lost_is_lost_alone(engine):
         assert bad.returncode == (3 if engine == "Hanging" else 9)
         if engine == "Hanging":
             assert "has not come back for 1 s" in stderr
+
+
+def test_a_worker_ends_at_a_signal_that_its_engine_swallows():
+    """What interrupts a wait of the main thread is raised in the engine's code, and lost there."""
+    with (
+        cluster(workers=1) as (address, _),
+        worker(address, "Swallowing", timeout=60) as process,
+        start_program("engines/on_worker_1", address) as client,
+    ):
+        assert process.stdout.readline() == "at work\n"
+        process.terminate()
+        assert process.communicate(timeout=20) == ("gt worker: bad stopped\n", "")
+        assert process.returncode == 0
+        output, errors = client.communicate(timeout=30)
+        assert client.returncode == 0, errors
+        assert json.loads(output.splitlines()[0]) == pytest.approx([math.tanh(1)] * 4)
 
 
 @pytest.mark.parametrize(

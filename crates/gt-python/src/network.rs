@@ -12,7 +12,7 @@ use gt::net::NetError;
 use gt::net::address::Address;
 use gt::net::keys::Key;
 use gt::worker::{Engine, Work};
-use pyo3::exceptions::{PyConnectionError, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
 use crate::engine;
@@ -26,15 +26,25 @@ fn to_python(error: NetError) -> PyErr {
     }
 }
 
-/// Runs `serve` without the GIL until it returns or a signal such as Ctrl-C arrives.
+/// Runs `serve` without the GIL until it returns or a signal such as Ctrl-C arrives. `is_stopped`
+/// returns whether one has, in case an engine's code has swallowed its exception.
 fn until_signal(
     py: Python<'_>,
+    is_stopped: &Bound<'_, PyAny>,
     serve: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> Result<(), NetError>,
 ) -> PyResult<()> {
+    let is_stopped = is_stopped.clone().unbind();
+    let check = |py: Python<'_>| {
+        py.check_signals()?;
+        match is_stopped.call0(py)?.is_truthy(py)? {
+            true => Err(PyKeyboardInterrupt::new_err(())),
+            false => Ok(()),
+        }
+    };
     let mut raised = None;
     let result = py.detach(|| {
-        serve(&mut || match Python::attach(|py| py.check_signals()) {
-            // The server polls again while it shuts down.
+        // The server polls again while it shuts down.
+        serve(&mut || match Python::attach(check) {
             Ok(()) => raised.is_some(),
             Err(error) => {
                 raised = Some(error);
@@ -57,14 +67,16 @@ fn seconds(name: &str, given: f64) -> PyResult<Duration> {
 ///
 /// Args:
 ///     on_ready: called once the server listens.
+///     is_stopped: called several times a second; a true result ends the server.
 ///     wants_reload: called several times a second; a true result reloads the policy file.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None))]
+#[pyo3(signature = (address, on_ready, is_stopped, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
     on_ready: &Bound<'_, PyAny>,
+    is_stopped: &Bound<'_, PyAny>,
     key_file: Option<PathBuf>,
     insecure: bool,
     log_file: Option<PathBuf>,
@@ -109,7 +121,7 @@ fn run_server(
         Python::attach(|py| wants.call0(py)?.is_truthy(py))
     };
     let mut failed = None;
-    let result = until_signal(py, |stop| {
+    let result = until_signal(py, is_stopped, |stop| {
         let mut ask = || match (stop(), asks()) {
             (true, _) => Ask::Stop,
             (false, Ok(true)) => Ask::Reload,
@@ -131,15 +143,17 @@ fn run_server(
 }
 
 /// Run a worker: connect to a server and execute its instructions until a signal arrives or the
-/// server is gone. `on_ready` is called once the worker is connected.
+/// server is gone. `on_ready` is called once the worker is connected; `is_stopped` several times a
+/// second, and a true result ends the worker.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None))]
+#[pyo3(signature = (address, name, on_ready, is_stopped, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
     name: String,
     on_ready: &Bound<'_, PyAny>,
+    is_stopped: &Bound<'_, PyAny>,
     key_file: Option<PathBuf>,
     insecure: bool,
     threads: Option<usize>,
@@ -199,7 +213,7 @@ fn run_worker(
     };
     let mut worker = py.detach(|| WorkerProcess::join(&options, &make)).map_err(to_python)?;
     on_ready.call0()?;
-    until_signal(py, |stop| worker.run(stop))
+    until_signal(py, is_stopped, |stop| worker.run(stop))
 }
 
 /// Return the number of bytes that a string such as `16GB` means.

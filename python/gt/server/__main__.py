@@ -132,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
             )
             watch.start()
 
-    stop_at_signals()
+    is_stopped = stop_at_signals()
     is_hung_up = threading.Event()
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: is_hung_up.set())
@@ -151,6 +151,7 @@ def main(argv: list[str] | None = None) -> int:
         _gt.run_server(
             address,
             ready,
+            is_stopped,
             args.key_file,
             args.insecure,
             args.log_file,

@@ -77,21 +77,28 @@ def main(argv: list[str] | None = None) -> int:
     def ready() -> None:
         print(f"gt worker: {name} serves {address}", flush=True)
 
-    stop_at_signals()
+    is_stopped = stop_at_signals()
     try:
-        return serve(address, name, ready, args)
+        return serve(address, name, ready, is_stopped, args)
     except KeyboardInterrupt:
         print(f"gt worker: {name} stopped", flush=True)
         return 0
 
 
-def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Namespace) -> int:
+def serve(
+    address: str,
+    name: str,
+    ready: Callable[[], None],
+    is_stopped: Callable[[], bool],
+    args: argparse.Namespace,
+) -> int:
     """Serve until the server ends; return the exit status."""
     try:
         _gt.run_worker(
             address,
             name,
             ready,
+            is_stopped,
             args.key_file,
             args.insecure,
             args.threads,

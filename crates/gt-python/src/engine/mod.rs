@@ -48,7 +48,7 @@ use convert::Classes;
 use lowerings::{LoweringCache, OperationCall, ResultChecker};
 use prepared_plan::CompileSettings;
 pub use prepared_plan::PreparedPlan;
-pub use reason::explain;
+pub use reason::{answer, explain};
 use tally::Tally;
 use watchdog::Cost;
 pub use watchdog::{ExitGuard, Watchdog, close_engines};
@@ -309,8 +309,8 @@ impl Engine for PythonEngine {
     fn makes_view_of(&self, tensor: &EngineTensor, _: &Shape) -> bool {
         // Without an answer, assume that the view needs memory.
         Python::attach(|py| {
-            let answer = self.object.bind(py).call_method1("is_contiguous", (&*tensor.object,));
-            answer.and_then(|answer| answer.extract()).unwrap_or(false)
+            let made = self.object.call_method1(py, "is_contiguous", (&*tensor.object,));
+            answer(py, made.and_then(|made| made.extract(py)))
         })
     }
 
@@ -347,7 +347,7 @@ impl Engine for PythonEngine {
         let _at_work = self.watchdog.begin(Cost::Work(0));
         Python::attach(|py| {
             let done = self.object.bind(py).call_method1("turns_done", (under_way,));
-            done.and_then(|done| done.extract()).unwrap_or_default()
+            answer(py, done.and_then(|done| done.extract()))
         })
     }
 
@@ -383,15 +383,15 @@ impl PythonEngine {
     /// Calls a method without arguments or result; returns whether it succeeded.
     fn notify(&self, method: &str) -> bool {
         let _at_work = self.watchdog.begin(Cost::Work(0));
-        Python::attach(|py| self.object.bind(py).call_method0(method).is_ok())
+        Python::attach(|py| answer(py, self.object.call_method0(py, method).map(|_| true)))
     }
 
     /// Returns the memory of a tensor, as reported by the engine.
     fn buffer(&self, py: Python<'_>, tensor: &EngineTensor) -> Option<SharedBuffer> {
         // Without an answer, assume that the tensor has memory of its own.
-        let answer = self.object.bind(py).call_method1("buffer", (&*tensor.object,)).ok()?;
-        let (id, bytes): (u64, u64) = answer.extract().ok()?;
-        Some(SharedBuffer { id, bytes })
+        let made = self.object.bind(py).call_method1("buffer", (&*tensor.object,));
+        let known = made.and_then(|made| made.extract::<Option<(u64, u64)>>());
+        answer(py, known).map(|(id, bytes)| SharedBuffer { id, bytes })
     }
 
     /// Returns the result of an operation if it matches its declaration.

@@ -17,9 +17,7 @@ pub fn explain(error: PyErr) -> EngineError {
         {
             return EngineError::OutOfMemory { bytes };
         }
-        if is_interrupt(&cause) {
-            // Ctrl-C is meant for the waiting user: raise it again in the main thread.
-            let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+        if reraise_interrupt(py, &cause) {
             return EngineError::Other("interrupted by Ctrl-C".into());
         }
         let known = [
@@ -46,6 +44,24 @@ pub fn explain(error: PyErr) -> EngineError {
         }
         EngineError::Other(text)
     })
+}
+
+/// Returns the answer of a question to an engine, or the default if the engine fails to answer.
+pub fn answer<T: Default>(py: Python<'_>, answered: PyResult<T>) -> T {
+    answered.unwrap_or_else(|error| {
+        reraise_interrupt(py, &error);
+        T::default()
+    })
+}
+
+/// Raises Ctrl-C again in the main thread if the exception is one, since it is meant for the waiting
+/// user and not for the engine that it interrupted. Returns whether it is one.
+fn reraise_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+    let is_interrupt = is_interrupt(error);
+    if is_interrupt {
+        let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+    }
+    is_interrupt
 }
 
 /// Returns whether a signal raised the exception, which happens in the main thread only.
