@@ -26,7 +26,7 @@ pub use restart::REJOIN_WITHIN;
 
 use std::time::Duration;
 
-use gt_ir::message::{Answer, Failure, ServerToWorker};
+use gt_ir::message::{Answer, Failure, ServerToWorker, WorkerHello};
 use gt_ir::status::Status;
 use gt_ir::{Content, Incarnation, LaneId, RequestId, SlotId, TensorId};
 
@@ -171,6 +171,12 @@ impl Dispatcher {
     /// Returns the number of clients and of workers.
     pub fn population(&self) -> (usize, usize) {
         (self.sessions.len(), self.workers.len())
+    }
+
+    /// Returns whether the worker of a hello has another connection, whose loss has not been noticed
+    /// yet.
+    pub fn is_connected(&self, hello: &WorkerHello) -> bool {
+        self.workers.earlier(hello).is_some()
     }
 
     /// Describes state that has outlived its session, for tests; `None` if there is none.

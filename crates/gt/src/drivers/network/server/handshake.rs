@@ -45,6 +45,14 @@ impl Server {
             let greeting = Box::new((client.clone(), *resume));
             return self.once_durable(Later::Resume(link.clone(), greeting));
         }
+        // The hello of a worker that is back may arrive before the loss of its earlier connection.
+        if let Hello::Worker(worker) = &hello
+            && self.dispatcher.is_connected(worker)
+            && self.has_stood_still()
+        {
+            self.is_given_up = true;
+            return Ok(());
+        }
         let id = self.peers.add(link.clone(), &mut hello);
         self.link.admit(link);
         self.dispatcher.handle(self.started.elapsed(), id, hello);

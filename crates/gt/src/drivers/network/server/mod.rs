@@ -71,6 +71,8 @@ pub struct Server {
     /// stopped.
     moved: Duration,
     blamed: Duration,
+    /// Whether peers have closed their connections while the server was stopped.
+    is_given_up: bool,
     machine: String,
     /// The cluster key; none on a server without keys.
     key: Option<Key>,
@@ -157,6 +159,7 @@ impl Server {
             looked: started,
             moved: uptime(),
             blamed: Duration::ZERO,
+            is_given_up: false,
             machine,
             key,
             policy: options.policy.clone(),
@@ -234,7 +237,9 @@ impl Server {
                 ServerEvent::Refused { link, reason } => {
                     self.turn_away(&link, reason, "it sent what cannot be taken")?;
                 }
-                ServerEvent::Disconnected(_) if self.has_stood_still() => return Ok(false),
+                ServerEvent::Disconnected(_) if self.has_stood_still() => {
+                    self.is_given_up = true;
+                }
                 ServerEvent::Disconnected(link) => {
                     self.journal.iter_mut().for_each(|journal| journal.forget(&link));
                     let id = self.peers.id(&link);
@@ -243,6 +248,9 @@ impl Server {
                         None => id.into_iter().for_each(|id| self.dispatcher.set_away(id, true)),
                     }
                 }
+            }
+            if self.is_given_up {
+                return Ok(false);
             }
             // Answers are sent at once, as peers may be waiting for them.
             self.send_all()?;
