@@ -21,12 +21,19 @@ from pathlib import Path
 PARTS = {
     "turns: policies, queues of sessions and lanes, flow control": (
         "gt-policy/",
-        "gt-worker/src/run_queue.rs",
-        "gt-worker/src/in_flight.rs",
+        "gt-worker/src/worker/run_queue.rs",
+        "gt-worker/src/worker/in_flight.rs",
         "gt-dispatcher/src/scheduler.rs",
         "gt-dispatcher/src/flow.rs",
     ),
-    "memory: admission, charges, frees": ("gt-worker/src/memory/",),
+    "memory: admission, charges, frees": (
+        "gt-worker/src/memory/",
+        "gt-worker/src/device/charge.rs",
+        "gt-worker/src/device/unspill.rs",
+        "gt-worker/src/worker/limits.rs",
+        "gt-worker/src/worker/shortage.rs",
+        "gt-worker/src/worker/spill.rs",
+    ),
 }
 ADDITIONS = 100
 CLIENT = f"""

@@ -26,7 +26,7 @@ MARK = "<!-- {name}: make build-report -->"
 CHANGES = [
     ("gt-dispatcher", "crates/gt-dispatcher/src/scheduler.rs", 30),
     ("gt-client", "crates/gt-client/src/tape/mod.rs", 30),
-    ("gt-worker", "crates/gt-worker/src/queue.rs", 60),
+    ("gt-worker", "crates/gt-worker/src/lane/queue.rs", 60),
     ("gt-engine-native", "crates/gt-engine-native/src/binary.rs", 60),
     ("gt-python", "crates/gt-python/src/lib.rs", 60),
     ("gt-ir", "crates/gt-ir/src/liveness.rs", 120),

@@ -57,7 +57,6 @@ LONG_FILES: dict[str, int] = {
     "crates/gt-engine-native/src/fold/order.rs": 420,
     "crates/gt-net/src/server.rs": 408,
     "crates/gt-python/src/engine/mod.rs": 428,
-    "crates/gt-worker/src/exchange.rs": 405,
     "crates/gt-worker/src/store/mod.rs": 419,
     "crates/gt/src/drivers/embedded/runtime.rs": 453,
     "python/gt/engines/engine.py": 418,
@@ -72,7 +71,6 @@ CIRCULAR_MODULES = {
     "gt-ir": 33,
     "gt-python": 19,
     "gt-sim": 7,
-    "gt-worker": 28,
 }
 MOST_LINES = 400
 MOST_MAP_WORDS = 2500

@@ -1,15 +1,15 @@
 //! The engine interface: what a backend implements to hold tensors and compute on them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use gt_ir::fabric::{CollectiveCall, EngineCollective};
-use gt_ir::instruction::{Attribute, Operands};
+use gt_ir::instruction::Operands;
 use gt_ir::statistics::Compilation;
-use gt_ir::template::varying_attribute;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData, WorkerId};
 
-use crate::check::Mismatch;
-use crate::plan::{Input, InputValue, Plan, PlanStep};
+use crate::mismatch::Mismatch;
+use crate::plan::{Input, InputValue, Plan, attributes};
 
 /// An engine's error, with a message for the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -283,19 +283,6 @@ pub struct Joining<'a, T> {
     pub gets: Vec<(usize, Meta)>,
 }
 
-/// A step's attributes in a run with these inputs.
-pub fn attributes<T>(step: &PlanStep, inputs: &[InputValue<T>]) -> Attributes {
-    let mut attributes = step.attributes.clone();
-    if let Some(index) = varying_attribute(step.operation)
-        && let Some(Attribute::Ints(values)) = attributes.get_mut(index)
-    {
-        for (value, number) in values.iter_mut().zip(&step.varying) {
-            *value = inputs[*number as usize].number().as_i64();
-        }
-    }
-    attributes
-}
-
 /// Runs a plan operation by operation, for engines without a compiler.
 ///
 /// # Errors
@@ -357,4 +344,19 @@ pub fn launch_plainly<E: Engine>(
         },
     };
     Ok(plan.outputs.iter().map(output).collect())
+}
+
+/// Calls an engine; a panic is an error.
+pub fn guarded<T>(call: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    format!("the engine panicked: {text}")
 }

@@ -1,47 +1,35 @@
 //! The worker: runs the command streams of many lanes on one engine.
 //!
-//! - [`engine`]: the trait that every engine implements.
-//! - [`work`]: the interface for drivers; [`worker`]: the state machine behind it, without sockets,
-//!   threads or clocks; [`turn`]: one lane's turn on the device.
-//! - [`lane`]: the state of one session slot, with [`store`], its tensors; [`queue`], its commands;
-//!   [`iteration`], its templates; [`exchange`], tensors assembled from other slots' pieces.
-//! - [`device`]: the state that lanes share. [`iterate`] runs parts of iterations on it as plans;
-//!   [`programs`] caches prepared plans by their [`key`], [`simplify`]ed and [`verify`]-ed within the
-//!   bounds of [`check`]; [`events`] records how time is spent.
-//! - [`run_queue`]: the ready lanes; [`in_flight`]: turns that the device has not completed yet;
-//!   [`coscheduling`]: sessions that run on several workers at the same time.
-//! - [`memory`]: limits, waits and spilling; [`commit`]: the end of an optimizer step.
-//! - [`ending`]: the end of sessions; [`lost_workers`]: lost workers.
-//! - [`snapshot_store`]: snapshots of lanes, from which sessions are restored.
-//! - [`collective`]: exchanges that the engines carry out by collective calls.
-//! - [`plan`]: a sequence of operations for an engine; [`listing`]: plans as text; [`composite`]:
-//!   the expansion of operations that the engine does not lower.
+//! From the bottom up, each module uses only those above it:
+//!
+//! - [`engine`]: the trait that every engine implements. [`plan`]: a sequence of operations for an
+//!   engine; [`simplify`], [`composite`] and [`listing`]: plans made smaller, expanded, and as text.
+//! - [`programs`]: the cache of prepared plans, [`verify`]-ed within the bounds of [`check`];
+//!   [`mismatch`]: what compiled code computes differently.
+//! - [`work`]: the interface for drivers. [`store`]: a lane's tensors; [`snapshot_store`]: snapshots
+//!   of lanes, from which sessions are restored; [`memory`]: what commands need and lanes may hold;
+//!   [`events`]: how time is spent; [`collective`]: collectives in progress; [`lost_workers`].
+//! - [`lane`]: the state of one session slot: its queue, templates, exchanges and limits.
+//! - [`device`]: the state that lanes share, and the execution of commands on it.
+//! - [`turn`]: one lane's turn on the device.
+//! - [`worker`]: the state machine behind [`work`], without sockets, threads or clocks: routes
+//!   messages, schedules turns, and finds memory.
 //!
 //! A worker knows neither clients nor sharding, only lanes, tensors and operations.
 
 pub mod check;
 mod collective;
-mod commit;
 pub mod composite;
-mod coscheduling;
 mod device;
-mod ending;
 pub mod engine;
 mod events;
-mod exchange;
-mod in_flight;
-mod inputs;
-mod iterate;
-mod iteration;
-mod key;
 mod lane;
 mod listing;
 mod lost_workers;
 mod memory;
+pub mod mismatch;
 pub mod plan;
 mod programs;
-mod queue;
-mod run_queue;
 pub mod simplify;
 mod snapshot_store;
 mod store;

@@ -4,21 +4,16 @@
 //! they differ, the engine no longer uses the compiled code.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::event::Mix;
-use gt_ir::message::Failure;
 use gt_ir::statistics::{CompilationStats, Sequence};
-use gt_ir::{Meta, Scalar, SourceId, TensorId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::device::Device;
-use crate::engine::{Engine, EngineError, launch_plainly};
-use crate::lane::Lane;
+use crate::engine::{Engine, EngineError, guarded, launch_plainly};
 use crate::plan::{InputValue, Plan};
 use crate::simplify::simplify;
-use crate::verify::{self, CheckOutcome, Checks, guarded};
+use crate::verify::{self, CheckOutcome, Checks};
 
 /// The capacity of the cache; the least recently used program is evicted.
 const MOST: usize = 256;
@@ -135,6 +130,16 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         entry.is_none_or(|entry| engine.settle(&mut entry.program, at_most))
     }
 
+    /// Returns the number of programs that were prepared, as they were not cached.
+    pub fn misses(&self) -> u64 {
+        self.stats.cache_misses
+    }
+
+    /// Takes the inputs of the last launch that compiled code had overwritten, and that were restored.
+    pub fn take_restored(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.restored)
+    }
+
     /// Whether a program is still cached.
     pub fn has(&self, number: u64) -> bool {
         self.entries.contains_key(&number)
@@ -212,17 +217,17 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
     }
 
     /// The mix of a program's activities.
-    fn mix(&self, number: u64) -> Mix {
+    pub fn mix(&self, number: u64) -> Mix {
         self.entries.get(&number).map_or_else(Mix::default, |entry| entry.mix)
     }
 
     /// Whether a program is compiled, rather than run operation by operation.
-    fn is_compiled<E: Engine<Program = P, Tensor = T>>(&self, engine: &E, number: u64) -> bool {
+    pub fn is_compiled<E: Engine<Program = P, Tensor = T>>(&self, engine: &E, number: u64) -> bool {
         self.entries.get(&number).is_some_and(|entry| engine.is_compiled(&entry.program))
     }
 
     /// A program's operations, for error messages.
-    fn summary(&self, number: u64) -> String {
+    pub fn summary(&self, number: u64) -> String {
         self.entries.get(&number).map_or_else(String::new, |entry| entry.plan.summary())
     }
 
@@ -256,122 +261,5 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
             }
         };
         entries.iter().take(SHOWN).map(sequence).collect()
-    }
-}
-
-/// The program to run.
-pub(crate) struct Launch {
-    pub program: u64,
-    /// Whether the lane has run it often enough for compiled code.
-    pub is_warm: bool,
-    /// The number of its operations.
-    pub operations: u64,
-}
-
-/// A tensor input of a launch.
-pub(crate) struct GivenTensor {
-    pub id: TensorId,
-    pub meta: Meta,
-    /// Whether it is not used afterwards.
-    pub dies: bool,
-}
-
-impl<E: Engine> Device<E> {
-    /// The program of a plan: see [`ProgramCache::prepare`].
-    pub fn prepare(&mut self, plan: Plan) -> Option<(u64, u64)> {
-        if !self.events.is_on {
-            return self.programs.prepare(&mut self.engine, plan);
-        }
-        let (begin, steps) = (self.engine.now(), plan.steps.len());
-        let misses = self.programs.stats.cache_misses;
-        let program = self.programs.prepare(&mut self.engine, plan);
-        if self.programs.stats.cache_misses > misses {
-            self.events.compiled(begin, self.engine.now(), steps);
-        }
-        program
-    }
-
-    /// Runs a program, and stores its outputs under their ids. Returns false if it failed: then the
-    /// inputs are restored.
-    pub fn launch(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        Launch { program, is_warm, operations }: Launch,
-        given: &[GivenTensor],
-        numbers: impl Iterator<Item = Scalar>,
-        kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
-    ) -> bool {
-        let mut inputs: Vec<InputValue<E::Tensor>> = Vec::with_capacity(given.len());
-        for given in given {
-            // A dying input is moved, so that the program holds the only reference.
-            let tensor = if given.dies {
-                lane.store.take(given.id).map(|(tensor, _)| tensor)
-            } else {
-                lane.store.ready(given.id).cloned()
-            };
-            inputs.push(tensor.map_or(InputValue::Taken, InputValue::Tensor));
-        }
-        inputs.extend(numbers.map(InputValue::Number));
-        let launched = self.programs.launch(&mut self.engine, program, is_warm, &mut inputs);
-        let outputs = match launched {
-            Ok(outputs) => outputs,
-            Err(error) => {
-                self.restore(lane, program, &error, given, inputs);
-                return false;
-            }
-        };
-        for index in std::mem::take(&mut self.programs.restored) {
-            if let (Some(of), InputValue::Tensor(tensor)) = (given.get(index), &inputs[index])
-                && !of.dies
-            {
-                lane.store.put_back(of.id, tensor.clone(), of.meta);
-            }
-        }
-        drop(inputs);
-        if self.events.is_on {
-            self.events.spans(operations, self.programs.mix(program));
-        }
-        for given in given.iter().filter(|given| given.dies) {
-            self.release(lane, given.id, &given.meta);
-        }
-        for ((id, meta, line), tensor) in kept.zip(outputs) {
-            let sources = given.iter().filter(|given| !given.dies).map(|given| given.id);
-            self.keep(lane, (id, tensor, meta, line), sources);
-        }
-        self.stats.operations_total += operations;
-        if is_warm && self.programs.is_compiled(&self.engine, program) {
-            self.stats.operations_compiled += operations;
-        }
-        true
-    }
-
-    /// Restores the dying inputs of a failed launch. Those that the program has taken are lost: it
-    /// may fail after that only if out of memory.
-    fn restore(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        program: u64,
-        error: &EngineError,
-        given: &[GivenTensor],
-        inputs: Vec<InputValue<E::Tensor>>,
-    ) {
-        let mut lost: Option<Arc<Failure>> = None;
-        for (given, input) in given.iter().zip(inputs).filter(|(given, _)| given.dies) {
-            match input {
-                InputValue::Tensor(tensor) => lane.store.put_back(given.id, tensor, given.meta),
-                _ => {
-                    self.release(lane, given.id, &given.meta);
-                    let failure = lost.get_or_insert_with(|| {
-                        let (summary, reason) =
-                            (self.programs.summary(program), self.explain(lane, error));
-                        let (name, line) = (self.stats.name.as_str(), SourceId::default());
-                        let largest = self.largest_if_full(lane, error);
-                        Arc::new(Failure { largest, ..Failure::new(summary, reason, name, line) })
-                    });
-                    let failure = Arc::clone(failure);
-                    lane.store.fail(&mut self.held, given.id, failure);
-                }
-            }
-        }
     }
 }

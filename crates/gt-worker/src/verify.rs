@@ -1,16 +1,15 @@
 //! Verification of compiled code: a run is compared with the plan's operations run one by one.
 
 use std::hash::Hasher;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::{Meta, TensorData};
 use rustc_hash::FxHasher;
 
-use crate::check::{Mismatch, Wrong, allowed, difference};
-use crate::device::panic_text;
-use crate::engine::{Engine, EngineError, launch_plainly};
+use crate::check::{allowed, difference};
+use crate::engine::{Engine, EngineError, guarded, launch_plainly};
+use crate::mismatch::{Mismatch, Wrong};
 use crate::plan::{InputValue, Plan};
 
 /// The most comparisons of a program. Two are enough if they are conclusive: their outputs are not
@@ -63,12 +62,6 @@ pub struct Checked<T> {
     pub taken: Duration,
     /// The inputs that the compiled code has overwritten, restored in new tensors.
     pub restored: Vec<usize>,
-}
-
-/// Calls an engine; a panic is an error.
-pub fn guarded<T>(call: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
-    catch_unwind(AssertUnwindSafe(call))
-        .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
 }
 
 /// Runs a plan's operations one by one and its compiled code, and compares.

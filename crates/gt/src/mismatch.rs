@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gt_ir::{Attribute, DType, Meta, Operand, Scalar, TensorData};
-use gt_worker::check::Mismatch;
+use gt_worker::mismatch::Mismatch;
 use gt_worker::plan::{InputValue, Plan};
 use tracing::warn;
 

@@ -2,7 +2,7 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Operand, Scalar};
-use gt_worker::engine::attributes;
+use gt_worker::plan::attributes;
 use gt_worker::plan::{Input, InputValue, PlanStep, Source};
 use gt_worker::{Engine, EngineError};
 

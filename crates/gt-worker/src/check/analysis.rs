@@ -4,13 +4,13 @@ use gt_ir::operation::{ErrorBound, Graph, Var, int, ints};
 use gt_ir::shape::axis;
 use gt_ir::{Attributes, Operand, TensorData};
 
-use super::carried::unknown;
 use super::compare::{Allowed, Ties};
 use super::eager::Eager;
-use super::rules::{Loses, Use, bounds};
-use super::terms::{Pair, wide};
-use crate::engine::{Engine, EngineError, attributes};
-use crate::plan::{InputValue, Plan};
+use super::operands::{Loses, Use};
+use super::rules::bounds;
+use super::terms::{Pair, unknown, wide};
+use crate::engine::{Engine, EngineError};
+use crate::plan::{InputValue, Plan, attributes};
 
 /// For each output of a plan, how far it may be from what these inputs give.
 ///

@@ -8,9 +8,10 @@ use gt_ir::{Attributes, DType, Operand, Operation, Scalar};
 use smallvec::smallvec;
 
 use super::corners::{corners, nearly_equal};
-use super::rules::Use;
+use super::operands::Use;
 use super::terms::{
-    Value, constant, distance, largest, magnitude, plus, rounding, times, tiny, unit, wide,
+    Value, constant, distance, largest, magnitude, plus, rounding, spread, times, tiny, unit,
+    unknown, wide,
 };
 
 /// Higham's bound for a sum of `n` terms, each of which is rounded: `n u`, for two evaluations.
@@ -54,21 +55,6 @@ pub fn joined(
     }
     let lost = rounding(g, result, relative, tiny(dtype));
     Some(bound.map_or(lost, |bound| g.add(bound, lost)))
-}
-
-/// A bound broadcast to a result's shape.
-pub fn spread(g: &mut dyn Graph, bound: Value, result: Var) -> Var {
-    let shape = g.shape(result);
-    match bound {
-        Operand::Scalar(bound) => constant(g, shape, bound.as_f64()),
-        Operand::Tensor(bound) => g.expand(bound, shape),
-    }
-}
-
-/// A bound that says nothing.
-pub fn unknown(g: &mut dyn Graph, result: Var) -> Var {
-    let shape = g.shape(result);
-    constant(g, shape, f64::INFINITY)
 }
 
 /// Operations that move values: their bounds move along.

@@ -1,10 +1,9 @@
 //! Compares an output element by element with what is expected.
 
-use std::fmt;
-
 use gt_ir::{DType, TensorData};
 
 use super::terms::tiny;
+use crate::mismatch::Difference;
 
 /// How much more than its bound a difference may be: the analysis itself is rounded, and leaves
 /// out products of small numbers.
@@ -25,33 +24,6 @@ pub struct Ties {
     pub bounds: TensorData,
     /// The axis along which it counts; `None` for the flattened tensor.
     pub axis: Option<usize>,
-}
-
-/// The first element of an output that differs by more than it may.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Difference {
-    /// Its index along each axis.
-    pub index: Vec<usize>,
-    pub given: String,
-    pub expected: String,
-    /// How much it may differ by.
-    pub bound: f64,
-    /// How many elements do, and of how many.
-    pub count: usize,
-    pub elements: usize,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { index, given, expected, bound, count, elements } = self;
-        write!(f, "{given} instead of {expected} at {index:?}, ")?;
-        if *bound == 0.0 {
-            write!(f, "where it is to be exact")?;
-        } else {
-            write!(f, "where it may differ by {bound:.3e}")?;
-        }
-        write!(f, " ({count} of {elements} elements are wrong)")
-    }
 }
 
 /// Finds what differs by more than is allowed; the two have the same dtype and shape.

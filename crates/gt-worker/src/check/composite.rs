@@ -3,11 +3,14 @@
 use gt_ir::operation::{Graph, Operation, Var};
 use gt_ir::{Attributes, Meta, Operand};
 
-use super::rules::{Loses, Use, bounds};
+use super::operands::{Loses, Use};
 use super::terms::{Pair, wide};
 
 /// The expansion of a composite, as its definition says.
 type Expansion = fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var;
+
+/// The bounds of an operation's results: [`super::rules::bounds`], which walks composites in turn.
+pub type Bounds = fn(&mut dyn Graph, &Use, usize) -> Vec<Option<Var>>;
 
 /// A graph that computes what is emitted in float64, with bounds as if values were rounded
 /// otherwise.
@@ -15,11 +18,12 @@ pub struct Walk<'a> {
     graph: &'a mut dyn Graph,
     pairs: Vec<Pair>,
     loses: Loses,
+    bounds: Bounds,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(graph: &'a mut dyn Graph, loses: Loses) -> Walk<'a> {
-        Walk { graph, pairs: Vec::new(), loses }
+    pub fn new(graph: &'a mut dyn Graph, loses: Loses, bounds: Bounds) -> Walk<'a> {
+        Walk { graph, pairs: Vec::new(), loses, bounds }
     }
 
     /// The bound of what the composite makes of these operands.
@@ -65,7 +69,7 @@ impl Graph for Walk<'_> {
         let result = self.graph.emit(operation, &values, attributes.clone());
         let loses = self.loses;
         let of = Use { operation, operands: &pairs, attributes: &attributes, result, loses };
-        let bounds = bounds(self.graph, &of, results);
+        let bounds = (self.bounds)(self.graph, &of, results);
         let first = self.pairs.len() as u32;
         for (index, bound) in bounds.into_iter().enumerate() {
             self.push(Pair { value: result.result(index as u32), bound });

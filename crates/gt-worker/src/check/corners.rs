@@ -6,9 +6,10 @@ use gt_ir::ops::{binary, random, reduce, ternary};
 use gt_ir::{DType, Operand, Scalar};
 use smallvec::smallvec;
 
-use super::carried::{spread, unknown};
-use super::rules::Use;
-use super::terms::{Value, computing, constant, distance, held, magnitude, tiny, unit, wide};
+use super::operands::Use;
+use super::terms::{
+    Value, computing, constant, distance, held, magnitude, spread, tiny, unit, unknown, wide,
+};
 
 /// The largest distance of the result from what the operation gives, in float64, for operands at
 /// the ends of their bounds: all ends together for what grows with all of its operands, otherwise

@@ -28,7 +28,8 @@
 //! - [`analysis`]: the error analysis of a plan; [`eager`]: operations that run as they are emitted.
 //! - [`terms`]: the terms of bounds; [`rules`]: a rule for each operation, from [`carried`],
 //!   [`corners`] and, for composites, [`composite`].
-//! - [`compare`]: the comparison itself; [`mismatch`]: the report of a difference.
+//! - [`compare`]: the comparison itself; [`crate::mismatch`]: the report of a difference.
+//! - [`operands`]: a use of an operation.
 
 mod analysis;
 mod carried;
@@ -36,10 +37,9 @@ mod compare;
 mod composite;
 mod corners;
 mod eager;
-mod mismatch;
+mod operands;
 mod rules;
 mod terms;
 
 pub use analysis::allowed;
-pub use compare::{Allowed, Difference, difference};
-pub use mismatch::{Mismatch, Wrong};
+pub use compare::{Allowed, difference};

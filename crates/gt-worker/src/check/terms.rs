@@ -156,3 +156,18 @@ pub fn sealed(g: &mut dyn Graph, bound: Var, result: Var, dtype: DType) -> Var {
     let infinite = g.eq(length, f64::INFINITY);
     g.select(infinite, f64::INFINITY, bound)
 }
+
+/// A bound broadcast to a result's shape.
+pub fn spread(g: &mut dyn Graph, bound: Value, result: Var) -> Var {
+    let shape = g.shape(result);
+    match bound {
+        Operand::Scalar(bound) => constant(g, shape, bound.as_f64()),
+        Operand::Tensor(bound) => g.expand(bound, shape),
+    }
+}
+
+/// A bound that says nothing.
+pub fn unknown(g: &mut dyn Graph, result: Var) -> Var {
+    let shape = g.shape(result);
+    constant(g, shape, f64::INFINITY)
+}

@@ -1,19 +1,22 @@
 //! Failures for lack of memory.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
+use gt_ir::SourceId;
 use gt_ir::entitlement::{Holding, Other};
 use gt_ir::message::Failure;
-use gt_ir::{Incarnation, LaneId, SourceId};
 
-use crate::engine::Engine;
-use crate::lane::Lane;
-use crate::memory::limits::Passed;
-use crate::worker::Worker;
-
-/// The number of tensors, and of other sessions, that a failure names.
-const NAMED: usize = 5;
+/// A limit that a lane would exceed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Passed {
+    /// Whose quota it is, as `user ada`; empty for the worker's memory.
+    pub holder: String,
+    pub allowed: u64,
+    /// The bytes held.
+    pub held: u64,
+    /// Of these, the bytes of tensors' records.
+    pub records: u64,
+    /// The bytes of the records of the command's results.
+    pub more: u64,
+}
 
 /// Why a lane's next command does not fit in memory.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,6 +27,10 @@ pub(crate) struct NoRoom {
 }
 
 impl NoRoom {
+    pub fn new(passed: Passed, largest: Vec<Holding>, others: Vec<Other>) -> NoRoom {
+        NoRoom { passed, largest, others }
+    }
+
     /// Whether a holder's quota is exhausted.
     pub fn is_of(&self, holder: &str) -> bool {
         self.passed.holder == holder
@@ -54,44 +61,6 @@ impl NoRoom {
         let (largest, others) = (self.largest.clone(), self.others.clone());
         Failure { largest, others, ..Failure::new(operation, reason, worker, line) }
     }
-}
-
-impl<E: Engine> Worker<E> {
-    /// Returns why a lane cannot exceed a limit.
-    pub(super) fn no_room(&self, id: LaneId, passed: &Passed) -> NoRoom {
-        let holder = passed.holder.as_str();
-        let counts =
-            |incarnation: Incarnation| holder.is_empty() || self.limits.is_of(incarnation, holder);
-        let mut sessions: BTreeMap<Incarnation, u64> = BTreeMap::new();
-        for lane in self.lanes.values().filter(|lane| counts(lane.id.incarnation)) {
-            let bytes = if holder.is_empty() { lane.store.bytes() } else { lane.counted() };
-            *sessions.entry(lane.id.incarnation).or_default() += bytes;
-        }
-        sessions.remove(&id.incarnation);
-        let sessions = sessions.into_iter().filter(|(_, held)| *held > 0);
-        let other = |(incarnation, bytes)| Other { incarnation, label: String::new(), bytes };
-        let mut others: Vec<Other> = sessions.map(other).collect();
-        others.sort_by_key(|other| (Reverse(other.bytes), other.incarnation));
-        others.truncate(NAMED);
-        let own = self.lanes.values().filter(|lane| lane.id.incarnation == id.incarnation);
-        NoRoom { passed: passed.clone(), largest: largest(own), others }
-    }
-}
-
-/// Returns the largest tensors of a session's lanes.
-pub(crate) fn largest<'a, T: 'a>(lanes: impl Iterator<Item = &'a Lane<T>>) -> Vec<Holding> {
-    let holding = |lane: &Lane<T>| {
-        let incarnation = lane.id.incarnation;
-        let list = lane.store.list().into_iter();
-        list.map(move |listed| {
-            let holding =
-                Holding { incarnation, line: listed.line, meta: listed.meta, bytes: listed.bytes };
-            (listed.id, holding)
-        })
-    };
-    let mut all: Vec<_> = lanes.flat_map(holding).collect();
-    all.sort_by_key(|(id, holding)| (Reverse(holding.bytes), *id));
-    all.into_iter().take(NAMED).map(|(_, holding)| holding).collect()
 }
 
 /// Returns a number of bytes with its unit.

@@ -10,7 +10,6 @@ use gt_ir::{Instruction, Meta, Operation, TensorId, WorkerCommand};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Engine;
-use crate::iterate::dying;
 use crate::store::{Store, Stored};
 
 /// The bytes of an instruction's results.
@@ -214,4 +213,11 @@ pub(crate) fn peak(
     }
     let tensors = steps.iter().map(|step| step.makes().len()).sum();
     Peak { bytes: most - before, tensors }
+}
+
+/// Up to four frees that follow an instruction directly.
+pub(crate) fn dying(rest: &[WorkerCommand]) -> &[WorkerCommand] {
+    let frees = rest.iter().take(4);
+    let count = frees.take_while(|next| matches!(next, WorkerCommand::Free(_))).count();
+    &rest[..count]
 }

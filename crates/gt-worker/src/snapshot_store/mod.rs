@@ -4,17 +4,13 @@
 //! A tensor has one value, unless a step is undone. So snapshots share the values that they have in
 //! common, and a copy needs only the values that are new since the previous one.
 //!
-//! - [`turn`]: taking a snapshot of a lane, and restoring it. [`room`]: memory and disk space.
 //! - [`slot_snapshots`]: the snapshots of one slot; [`values`]: their values, and where they are.
-//! - [`exchange`]: messages about snapshots; [`part`]: values in messages of moderate size.
+//! - [`part`]: values in messages of moderate size.
 //! - [`records`]: the journal records from which a restarted worker has its snapshots.
 
-mod exchange;
 mod part;
 mod records;
-mod room;
 mod slot_snapshots;
-mod turn;
 mod values;
 
 use std::cmp::Reverse;
@@ -26,12 +22,11 @@ use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::{Content, SessionId, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub(crate) use part::{MESSAGE, VALUES};
 use part::{ValuesPart, divide};
 pub use records::SnapshotRecord;
 use slot_snapshots::{SlotSnapshots, SnapshotContents};
-pub(crate) use turn::Keeping;
-pub(crate) use values::{Amounts, Medium};
-use values::{StoredValue, ValuePlace};
+pub(crate) use values::{Amounts, Medium, StoredValue, ValuePlace};
 
 /// The number of ended sessions, and of evicted snapshots, that are remembered.
 const REMEMBERED: usize = 1 << 10;
@@ -70,7 +65,7 @@ impl SnapshotStore {
     }
 
     /// Returns the tensors among these that have no value, or an outdated one.
-    fn missing(&self, owner: Owner, names: &Names) -> Names {
+    pub fn missing(&self, owner: Owner, names: &Names) -> Names {
         let Some(kept) = self.owners.get(&owner) else { return names.clone() };
         let nothing = SnapshotContents::default();
         let before = kept.snapshots.values().next_back().unwrap_or(&nothing);
@@ -87,7 +82,7 @@ impl SnapshotStore {
 
     /// Marks the values of these tensors as outdated, as an undone step has assigned others: the
     /// next snapshot replaces them. If the previous one is restored, the step is undone again.
-    fn outdate(&mut self, owner: Owner, tensors: impl Iterator<Item = TensorId>) {
+    pub fn outdate(&mut self, owner: Owner, tensors: impl Iterator<Item = TensorId>) {
         let Some(kept) = self.owners.get_mut(&owner) else { return };
         for tensor in tensors.filter(|tensor| kept.values.contains_key(tensor)) {
             kept.outdated.insert(tensor);
@@ -97,7 +92,7 @@ impl SnapshotStore {
         }
     }
 
-    fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = StoredValue>) {
+    pub fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = StoredValue>) {
         let kept = self.owners.entry(owner).or_default();
         self.may_move = true;
         let mut written = self.records.as_ref().map(|_| Vec::new());
@@ -117,7 +112,12 @@ impl SnapshotStore {
     ///
     /// # Errors
     /// A value is missing.
-    fn complete(&mut self, owner: Owner, number: u64, inventory: Inventory) -> Result<u64, Unkept> {
+    pub fn complete(
+        &mut self,
+        owner: Owner,
+        number: u64,
+        inventory: Inventory,
+    ) -> Result<u64, Unkept> {
         let written = self.records.as_ref().map(|_| inventory.clone());
         let bytes = self.owners.entry(owner).or_default().complete(number, inventory)?;
         if let Some(inventory) = written {
@@ -147,7 +147,7 @@ impl SnapshotStore {
 
     /// Returns the next message that copies a snapshot to another keeper: values that were not sent
     /// to it yet. The last one has the inventory. `None` if the snapshot is not stored here.
-    fn pack(&mut self, owner: Owner, number: u64, to: Option<WorkerId>) -> Option<Backup> {
+    pub fn pack(&mut self, owner: Owner, number: u64, to: Option<WorkerId>) -> Option<Backup> {
         let SlotSnapshots { values, snapshots, copy, .. } = self.owners.get_mut(&owner)?;
         let SnapshotContents { inventory, .. } = snapshots.get(&number)?;
         if copy.as_ref().is_none_or(|(keeper, ..)| *keeper != to) {
@@ -256,7 +256,7 @@ impl SnapshotStore {
     }
 
     /// Returns whether a snapshot was evicted in favour of tensors.
-    fn has_dropped(&self, owner: Owner, number: u64) -> bool {
+    pub fn has_dropped(&self, owner: Owner, number: u64) -> bool {
         self.dropped.contains(&(owner, number))
     }
 
@@ -284,7 +284,7 @@ impl SnapshotStore {
     }
 
     /// Returns the values of a snapshot, if it is complete here.
-    fn values(&self, owner: Owner, number: u64) -> Option<Vec<SavedValue>> {
+    pub fn values(&self, owner: Owner, number: u64) -> Option<Vec<SavedValue>> {
         let kept = self.owners.get(&owner)?;
         let SnapshotContents { inventory, .. } = kept.snapshots.get(&number)?;
         let value = |name| kept.values.get(&name).map(|value: &StoredValue| value.saved.clone());
@@ -292,7 +292,7 @@ impl SnapshotStore {
     }
 
     /// Returns the run counts of plans at a snapshot.
-    fn runs(&self, owner: Owner, number: u64) -> &[(u64, u32)] {
+    pub fn runs(&self, owner: Owner, number: u64) -> &[(u64, u32)] {
         let kept = self.owners.get(&owner);
         let contents = kept.and_then(|kept| kept.snapshots.get(&number));
         contents.map_or(&[], |contents| &contents.inventory.runs)
@@ -308,7 +308,7 @@ impl SnapshotStore {
     }
 
     /// Returns whether a snapshot is late, and so not stored.
-    fn is_unwanted(&self, session: SessionId, snapshot: u64) -> bool {
+    pub fn is_unwanted(&self, session: SessionId, snapshot: u64) -> bool {
         self.wanted.get(&session).is_some_and(|(kept, next)| snapshot != *kept && snapshot < *next)
     }
 
@@ -370,7 +370,7 @@ impl SnapshotStore {
 }
 
 /// A value as data, or its failure.
-fn saved(
+pub(crate) fn saved(
     tensor: TensorId,
     line: gt_ir::SourceId,
     result: Result<TensorData, Failure>,

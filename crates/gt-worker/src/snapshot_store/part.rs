@@ -3,9 +3,9 @@
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue};
 
 /// The values in one message, beyond which others follow in another one.
-pub(super) const MESSAGE: usize = 4 << 20;
+pub(crate) const MESSAGE: usize = 4 << 20;
 /// The most values in one message.
-pub(super) const VALUES: usize = 1 << 10;
+pub(crate) const VALUES: usize = 1 << 10;
 
 /// The values of one message.
 #[derive(Default)]

@@ -4,13 +4,13 @@ use gt_ir::snapshot::SavedValue;
 
 /// A value, and where it is.
 #[derive(Clone)]
-pub(super) struct StoredValue {
+pub(crate) struct StoredValue {
     pub saved: SavedValue,
     pub place: ValuePlace,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ValuePlace {
+pub(crate) enum ValuePlace {
     Memory,
     /// In memory, while it is written to disk.
     Moving,
@@ -37,7 +37,7 @@ impl Medium {
     }
 
     /// Returns whether a value takes some of it, or will soon.
-    pub(super) fn has(self, place: ValuePlace) -> bool {
+    pub fn has(self, place: ValuePlace) -> bool {
         match self {
             Medium::Memory => matches!(place, ValuePlace::Memory | ValuePlace::Moving),
             Medium::Disk => matches!(place, ValuePlace::Disk | ValuePlace::Moving),
@@ -76,11 +76,11 @@ impl Amounts {
         places.into_iter().filter_map(|(amount, counts)| counts.then_some(amount))
     }
 
-    pub(super) fn add(&mut self, value: &StoredValue) {
+    pub fn add(&mut self, value: &StoredValue) {
         self.of(value).for_each(|amount| *amount += value.saved.bytes());
     }
 
-    pub(super) fn remove(&mut self, value: &StoredValue) {
+    pub fn remove(&mut self, value: &StoredValue) {
         self.of(value).for_each(|amount| *amount -= value.saved.bytes());
     }
 }

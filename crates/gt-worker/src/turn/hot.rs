@@ -6,9 +6,9 @@ use gt_ir::{Meta, Template, WorkerCommand};
 use rustc_hash::FxHashSet;
 
 use super::Turn;
+use crate::device::iterate::{AtHand, PartRun};
 use crate::engine::Engine;
-use crate::iterate::{AtHand, PartRun};
-use crate::iteration::{Bound, Iteration, PartSteps, RunningIteration, TemplatePart};
+use crate::lane::iteration::{Bound, Iteration, PartSteps, RunningIteration, TemplatePart};
 use crate::memory::{self, Peak};
 use crate::work::Out;
 

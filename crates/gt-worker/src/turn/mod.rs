@@ -2,9 +2,11 @@
 //!
 //! - [`hot`]: iterations, part by part.
 //! - [`room`]: what the next command waits for: tensors that are not there, and memory.
+//! - [`snapshot`]: taking a snapshot of the lane, and restoring it.
 
 mod hot;
 mod room;
+mod snapshot;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,11 +17,11 @@ use gt_ir::statistics::WorkerStats;
 
 use crate::collective::Collectives;
 use crate::device::Device;
+use crate::device::measure::Measure;
 use crate::engine::Engine;
-use crate::in_flight::Measure;
-use crate::iterate::dying;
 use crate::lane::Lane;
 use crate::lost_workers::LostWorkers;
+use crate::memory::dying;
 use crate::memory::{self, Need};
 use crate::snapshot_store::SnapshotStore;
 use crate::work::{FileJob, Out};

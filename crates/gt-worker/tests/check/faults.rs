@@ -5,7 +5,7 @@ use gt_ir::instruction::Attribute;
 use gt_ir::ops::{binary, matmul, reduce, shape, slice, unary};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::Engine;
-use gt_worker::check::Wrong;
+use gt_worker::mismatch::Wrong;
 use gt_worker::plan::{Input, InputValue, Plan};
 use gt_worker::verify::{CheckOutcome, Checks, launch};
 use smallvec::{SmallVec, smallvec};

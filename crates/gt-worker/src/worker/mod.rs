@@ -1,20 +1,42 @@
 //! The worker's state machine: lanes take turns on one device, by a policy.
+//!
+//! - [`inputs`]: routes messages; [`ending`]: the end of sessions.
+//! - [`run_queue`]: the ready lanes; [`coscheduling`]: sessions that run on several workers at the same
+//!   time; [`in_flight`]: turns that the device has not completed yet.
+//! - [`limits`]: what lanes may hold; [`shortage`]: lanes that wait for memory; [`spill`]: tensors out
+//!   of the device's memory; [`snapshots`]: messages about snapshots, and their memory.
+//! - [`collectives`]: starts collectives.
 
-use std::collections::{BTreeMap, VecDeque};
+mod collectives;
+mod coscheduling;
+mod ending;
+mod in_flight;
+mod inputs;
+mod limits;
+mod run_queue;
+mod shortage;
+mod snapshots;
+mod spill;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{EngineCollective, Incarnation, LaneId, TensorData, TensorId};
 
+use self::coscheduling::Reservation;
+use self::ending::EndedSessions;
+use self::in_flight::Ahead;
+use self::limits::LaneLimits;
+use self::run_queue::RunQueue;
+use self::shortage::Shortages;
 use crate::collective::Collectives;
-use crate::coscheduling::Reservation;
 use crate::device::Device;
+use crate::device::measure::Measure;
 use crate::engine::Engine;
-use crate::in_flight::{Ahead, Measure};
 use crate::lane::Lane;
 use crate::lost_workers::LostWorkers;
-use crate::memory::{LaneLimits, Need, Shortages};
-use crate::run_queue::RunQueue;
+use crate::memory::Need;
 use crate::snapshot_store::{SnapshotRecord, SnapshotStore};
 use crate::turn::Turn;
 use crate::work::{FileJob, Options, Out, Work, WorkerInput};
@@ -24,22 +46,20 @@ const TURN: usize = 128;
 /// Runs the commands of many lanes on an engine. An operation that fails, or panics, fails its
 /// output and everything computed from it; the worker continues.
 pub struct Worker<E: Engine> {
-    pub(crate) device: Device<E>,
-    pub(crate) lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
-    pub(crate) collectives: Collectives<E::Tensor>,
-    pub(crate) lost: LostWorkers,
-    pub(crate) snapshots: SnapshotStore,
+    device: Device<E>,
+    lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
+    collectives: Collectives<E::Tensor>,
+    lost: LostWorkers,
+    snapshots: SnapshotStore,
     /// The lanes that may have work.
-    pub(crate) ready: RunQueue,
-    pub(crate) limits: LaneLimits,
-    pub(crate) shortages: Shortages,
-    pub(crate) ahead: Ahead,
-    pub(crate) reservation: Option<Reservation>,
+    ready: RunQueue,
+    limits: LaneLimits,
+    shortages: Shortages,
+    ahead: Ahead,
+    reservation: Option<Reservation>,
     /// The number of turns so far.
     turns: u64,
-    pub(crate) ended: VecDeque<Incarnation>,
-    /// Lanes of sessions before this one belong to a previous dispatcher.
-    pub(crate) oldest: Incarnation,
+    ended: EndedSessions,
 }
 
 /// How long a turn waits for a compiler if no other lane is ready.
@@ -74,8 +94,7 @@ impl<E: Engine> Worker<E> {
             ahead: Ahead::default(),
             reservation: None,
             turns: 0,
-            ended: VecDeque::new(),
-            oldest: Incarnation::NONE,
+            ended: EndedSessions::default(),
         }
     }
 
@@ -87,12 +106,12 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Returns a lane, creating it on first use.
-    pub(crate) fn lane(&mut self, id: LaneId) -> &mut Lane<E::Tensor> {
+    fn lane(&mut self, id: LaneId) -> &mut Lane<E::Tensor> {
         self.lanes.entry(id).or_insert_with(|| Lane::new(id))
     }
 
     /// Makes a lane ready.
-    pub(crate) fn wake(&mut self, id: LaneId) {
+    fn wake(&mut self, id: LaneId) {
         if self.reservation.as_ref().is_some_and(|reservation| reservation.is_for(id.incarnation)) {
             self.end_reservation();
         }
@@ -103,7 +122,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Searches a lane's queue for unwanted work.
-    pub(crate) fn look_through(&mut self, id: LaneId) {
+    fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let free = lane.queue.look_through();
         if lane.running.is_none() {
@@ -288,9 +307,8 @@ impl<E: Engine> Work for Worker<E> {
         if !keeps_snapshots {
             // The new dispatcher does not know the previous lanes.
             self.snapshots.clear();
-            self.oldest = Incarnation::NONE;
             self.device.note_snapshots(self.snapshots.amounts());
-            self.ended.clear();
+            self.ended = EndedSessions::default();
         }
         self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);
         self.end_shortages(out);

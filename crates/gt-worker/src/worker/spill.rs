@@ -8,20 +8,18 @@ use std::cmp::Reverse;
 
 use gt_ir::message::Failure;
 use gt_ir::stored::OnDisk;
-use gt_ir::{Content, Incarnation, LaneId, TensorData, TensorId};
+use gt_ir::{Incarnation, LaneId, TensorId};
 
-use crate::device::Device;
+use super::Worker;
 use crate::engine::Engine;
-use crate::lane::Lane;
 use crate::snapshot_store::Medium;
 use crate::store::{Away, Listed, SpillPlace};
 use crate::work::{FileJob, Out};
-use crate::worker::Worker;
 
 impl<E: Engine> Worker<E> {
     /// Spills tensors until `excess` bytes are free, or will be after the writes. `pinned` are
     /// tensors of lane `id` that stay. Returns the bytes that are or will be free.
-    pub(crate) fn spill(
+    pub(super) fn spill(
         &mut self,
         id: LaneId,
         excess: u64,
@@ -136,7 +134,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Handles a tensor that was written to disk, or could not be.
-    pub(crate) fn spilled(
+    pub(super) fn spilled(
         &mut self,
         id: LaneId,
         tensor: TensorId,
@@ -169,86 +167,6 @@ impl<E: Engine> Worker<E> {
                 device.put_back_data(lane, tensor, data, away.line);
             }
             (Err(_), _) => {}
-        }
-    }
-}
-
-impl<E: Engine> Device<E> {
-    /// Unspills a tensor; returns whether that takes time.
-    pub fn bring_back(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        tensor: TensorId,
-        out: &mut Vec<Out>,
-    ) -> bool {
-        let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
-        lane.memory.use_grant(&mut self.held, away.elsewhere());
-        match away.place {
-            SpillPlace::Host(data) | SpillPlace::Writing { data, .. } => {
-                self.put_back_data(lane, tensor, data, away.line);
-                false
-            }
-            SpillPlace::Disk { number, file } => {
-                let (id, meta, checksum) = (lane.id, away.meta, file.checksum);
-                out.push(Out::Files(FileJob::Restore { lane: id, tensor, number, meta, checksum }));
-                let (line, place) = (away.line, SpillPlace::Reading { number, file });
-                lane.store.put_away(&mut self.held, tensor, Away { meta, line, place });
-                true
-            }
-            SpillPlace::Reading { .. } => {
-                lane.store.put_away(&mut self.held, tensor, away);
-                true
-            }
-        }
-    }
-
-    /// Handles a tensor that was read from disk; returns whether it was a spilled one.
-    pub fn take_restored(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        tensor: TensorId,
-        result: &Result<Content, Failure>,
-    ) -> bool {
-        let is_read = |away: &Away| matches!(away.place, SpillPlace::Reading { .. });
-        if !lane.store.away(tensor).is_some_and(is_read) {
-            return false;
-        }
-        let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
-        if let SpillPlace::Reading { number, .. } = away.place {
-            self.held.discarded.push(number);
-        }
-        match result {
-            Ok(Content::Data(data)) => {
-                self.put_back_data(lane, tensor, data.clone(), away.line);
-            }
-            Ok(_) => {}
-            Err(failure) => {
-                let reason =
-                    format!("its values were written to disk, and are lost: {}", failure.reason);
-                let name = self.stats.name.as_str();
-                let failure = Failure::new("fetch", reason, name, away.line);
-                self.fail(lane, tensor, std::sync::Arc::new(failure));
-            }
-        }
-        true
-    }
-
-    fn put_back_data(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        tensor: TensorId,
-        data: TensorData,
-        line: gt_ir::SourceId,
-    ) {
-        let meta = gt_ir::Meta::new(data.dtype, data.shape);
-        match self.guarded(|engine| engine.create(data)) {
-            Ok(value) => {
-                lane.store.keep(&mut self.held, tensor, value, meta, line);
-            }
-            Err(error) => {
-                let failure = self.plain_failure("fetch", error.to_string());
-                self.fail(lane, tensor, std::sync::Arc::new(failure));
-            }
         }
     }
 }

@@ -3,27 +3,15 @@
 use std::sync::Arc;
 
 use gt_ir::message::WorkerToServer;
-use gt_ir::names::Names;
 use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, Unkept};
 use gt_ir::{SessionId, TensorId};
 
-use super::part::{MESSAGE, VALUES};
-use super::saved;
-use super::values::{StoredValue, ValuePlace};
+use super::Turn;
 use crate::engine::{Engine, EngineError};
+use crate::lane::keeping::Keeping;
+use crate::snapshot_store::{MESSAGE, StoredValue, VALUES, ValuePlace, saved};
 use crate::store::{SpillPlace, Stored};
-use crate::turn::Turn;
 use crate::work::Out;
-
-/// A snapshot of a lane in progress, a part at a time: other lanes have turns in between. The
-/// lane's next command waits for its end, so its tensors do not change.
-pub(crate) struct Keeping {
-    names: Names,
-    /// The tensors whose values are still to be stored, in reverse order.
-    missing: Vec<TensorId>,
-    /// Whether all are stored; then the new ones are sent to the keeper.
-    is_kept: bool,
-}
 
 impl<E: Engine> Turn<'_, E> {
     /// Stores values of the lane's tensors, and sends the new ones to the keeper, as many as fit in

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// The run queue: a policy chooses among the sessions with ready lanes; the lanes of one session
 /// alternate.
-pub(crate) struct RunQueue {
+pub(super) struct RunQueue {
     policy: Box<dyn Policy<Incarnation>>,
     /// All sessions that may have lanes here.
     known: FxHashMap<Incarnation, Entitlement>,

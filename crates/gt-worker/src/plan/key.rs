@@ -2,7 +2,7 @@
 
 use gt_ir::{Attribute, Operand, Scalar};
 
-use crate::plan::{Input, Plan};
+use super::{Input, Plan};
 
 /// A plan's key. The values of number inputs, which may differ in each run, are not part of it;
 /// their kinds are.

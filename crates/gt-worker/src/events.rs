@@ -3,8 +3,6 @@
 //! All time within a turn belongs to some event. A run of small instructions of one kind is one
 //! event, so that the clock need not be read for each.
 
-mod emit;
-
 use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
@@ -165,7 +163,7 @@ impl Emitter {
     }
 
     /// The open event moves a block.
-    fn moves(&mut self, meta: &Meta) {
+    pub fn moves(&mut self, meta: &Meta) {
         if let Some(open) = &mut self.open {
             open.event.bytes = meta.bytes() as u64;
         }

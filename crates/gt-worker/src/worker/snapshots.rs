@@ -1,56 +1,19 @@
-//! The memory of snapshots: their limit, moving them to disk, and evicting them in favour of
-//! tensors.
+//! Snapshots: receiving copies, handing them over and dropping them, moving them to disk, and
+//! evicting them in favour of tensors.
 
 use gt_ir::message::{Failure, WorkerToServer};
-use gt_ir::snapshot::{Owner, Unkept};
-use gt_ir::{Content, SessionId, TensorId};
+use gt_ir::snapshot::{Backup, Owner, Unkept};
+use gt_ir::{Content, SessionId, TensorId, WorkerId};
 
-use super::{Amounts, Medium};
-use crate::device::Device;
+use super::Worker;
 use crate::engine::Engine;
 use crate::lane::Lane;
+use crate::snapshot_store::Medium;
 use crate::work::{FileJob, Out};
-use crate::worker::Worker;
-
-impl<E: Engine> Device<E> {
-    /// Returns the bytes of memory that snapshots may take: those that tensors leave free, or the
-    /// host's memory for spilled tensors of a device with memory of its own.
-    fn memory_for_snapshots(&self) -> u64 {
-        let (options, held) = (&self.options, &self.held);
-        match (self.engine.is_on_host(), options.memory) {
-            (true, Some(memory)) => memory.saturating_sub(held.bytes + held.granted),
-            (true, None) => u64::MAX,
-            (false, _) => options.host_memory.saturating_sub(held.spilled_bytes - held.disk_bytes),
-        }
-    }
-
-    /// Returns the bytes that snapshots may take on disk.
-    fn disk_for_snapshots(&self) -> u64 {
-        let held = &self.held;
-        let tensors = held.disk_bytes + held.writing.values().sum::<u64>();
-        self.options.spill.saturating_sub(tensors)
-    }
-
-    /// Returns the bytes left for more snapshots.
-    pub fn room_for_snapshots(&self, kept: Amounts) -> u64 {
-        let all = self.memory_for_snapshots().saturating_add(self.disk_for_snapshots());
-        all.saturating_sub(kept.memory + kept.disk + kept.mapped)
-    }
-
-    /// Updates the bytes of snapshots.
-    pub fn note_snapshots(&mut self, kept: Amounts) {
-        self.stats.snapshot_bytes = kept.memory;
-        self.stats.snapshot_disk_bytes = kept.disk + kept.mapped;
-        if self.engine.is_on_host() {
-            self.held.releases += u64::from(kept.memory < self.held.snapshots);
-            (self.held.snapshots, self.held.spilling_snapshots) = (kept.memory, kept.moving);
-        }
-    }
-}
 
 impl<E: Engine> Worker<E> {
     /// Moves values of snapshots to disk while they exceed their memory.
-    pub(crate) fn spill_excess_snapshots(&mut self, out: &mut Vec<Out>) {
+    pub(super) fn spill_excess_snapshots(&mut self, out: &mut Vec<Out>) {
         let kept = self.snapshots.amounts();
         let here = kept.memory - kept.moving;
         if here > 0 && self.device.options.spill > 0 {
@@ -60,7 +23,7 @@ impl<E: Engine> Worker<E> {
 
     /// Moves values of snapshots to disk, as far as they fit, until `bytes` bytes of memory are
     /// free, or will be after the writes.
-    pub(crate) fn spill_snapshots(&mut self, bytes: u64, out: &mut Vec<Out>) {
+    pub(super) fn spill_snapshots(&mut self, bytes: u64, out: &mut Vec<Out>) {
         let kept = self.snapshots.amounts();
         let room = self.device.disk_for_snapshots().saturating_sub(kept.disk + kept.moving);
         let bytes = bytes.min(room);
@@ -75,7 +38,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Handles a value of a snapshot that was written to disk, or could not be.
-    pub(crate) fn snapshot_spilled(
+    pub(super) fn snapshot_spilled(
         &mut self,
         owner: Owner,
         tensor: TensorId,
@@ -89,7 +52,7 @@ impl<E: Engine> Worker<E> {
     /// Drops snapshots to free memory or disk space for tensors: their sessions are not protected
     /// until the next snapshot. Those from which lanes are being restored stay. Returns whether any
     /// was dropped.
-    pub(crate) fn give_way(&mut self, medium: Medium, bytes: u64, out: &mut Vec<Out>) -> bool {
+    pub(super) fn give_way(&mut self, medium: Medium, bytes: u64, out: &mut Vec<Out>) -> bool {
         if bytes == 0 || self.snapshots.amounts().on(medium) == 0 {
             return false;
         }
@@ -109,5 +72,51 @@ impl<E: Engine> Worker<E> {
         }
         self.device.note_snapshots(self.snapshots.amounts());
         is_any
+    }
+
+    /// Stores values of a lane's snapshot; after the last of them, lanes can restore it.
+    pub(super) fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
+        let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
+        let room = self.device.room_for_snapshots(self.snapshots.amounts());
+        let received = self.snapshots.receive(backup, room);
+        self.device.note_snapshots(self.snapshots.amounts());
+        let Some(result) = received else { return };
+        out.push(Out::Server(WorkerToServer::BackupStored { session, slot, snapshot, result }));
+        self.wake_unrestored();
+    }
+
+    /// Wakes lanes that wait for snapshots.
+    fn wake_unrestored(&mut self) {
+        let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
+        for id in waiting.collect::<Vec<_>>() {
+            self.wake(id);
+        }
+    }
+
+    /// Drops a session's snapshots except one, and those from the number `next` on.
+    pub(super) fn retain(&mut self, session: SessionId, snapshot: Option<u64>, next: u64) {
+        self.snapshots.retain(session, snapshot, next);
+        self.device.note_snapshots(self.snapshots.amounts());
+        self.wake_unrestored();
+    }
+
+    /// Sends a snapshot to a worker that restores it, or to the dispatcher.
+    pub(super) fn hand_over(
+        &mut self,
+        owner: Owner,
+        snapshot: u64,
+        to: Option<WorkerId>,
+        out: &mut Vec<Out>,
+    ) {
+        match self.snapshots.hand_over(owner, snapshot) {
+            Some(all) => out.extend(all.into_iter().map(|backup| Out::backup(to, backup))),
+            None => {
+                let Owner { session, slot } = owner;
+                let reason = "the worker that had its values dropped them".into();
+                let result = Err(Unkept::Dropped(reason));
+                let backed = WorkerToServer::BackupStored { session, slot, snapshot, result };
+                out.push(Out::Server(backed));
+            }
+        }
     }
 }

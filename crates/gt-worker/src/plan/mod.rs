@@ -1,9 +1,13 @@
-//! Plans: sequences of operations that an engine prepares and runs as one.
+//! Plans: sequences of operations that an engine prepares and runs as one. Programs are cached by
+//! their [`key`].
+
+mod key;
 
 use gt_ir::event::{Activity, Mix};
 use gt_ir::instruction::{Attribute, Results};
 use gt_ir::operation::{Body, int};
 use gt_ir::ops::further::FURTHER;
+use gt_ir::template::varying_attribute;
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Scalar, Var};
 use smallvec::{SmallVec, smallvec};
 
@@ -95,7 +99,7 @@ impl Plan {
 
     /// The cache key: equal for equal plans.
     pub fn key(&self) -> Vec<u8> {
-        crate::key::key(self)
+        key::key(self)
     }
 
     /// The mix of its steps' activities, weighted by work.
@@ -125,7 +129,7 @@ impl Plan {
     pub fn check_varying<T>(&self, inputs: &[InputValue<T>]) -> gt_ir::Result<()> {
         for step in self.steps.iter().filter(|step| !step.varying.is_empty()) {
             let metas = self.metas(&step.operands);
-            step.operation.check(&metas, &crate::engine::attributes(step, inputs))?;
+            step.operation.check(&metas, &attributes(step, inputs))?;
         }
         Ok(())
     }
@@ -226,4 +230,17 @@ impl Graph for Expansion<'_> {
     fn meta(&self, var: Var) -> Meta {
         *self.plan.meta(var.0).tensor().expect("bodies are about tensors")
     }
+}
+
+/// A step's attributes in a run with these inputs.
+pub fn attributes<T>(step: &PlanStep, inputs: &[InputValue<T>]) -> Attributes {
+    let mut attributes = step.attributes.clone();
+    if let Some(index) = varying_attribute(step.operation)
+        && let Some(Attribute::Ints(values)) = attributes.get_mut(index)
+    {
+        for (value, number) in values.iter_mut().zip(&step.varying) {
+            *value = inputs[*number as usize].number().as_i64();
+        }
+    }
+    attributes
 }

@@ -1,16 +1,29 @@
 //! A lane: a session's slot on this worker, with its own tensors and queue.
+//!
+//! - [`queue`]: its commands; [`iteration`]: its templates, and the iterations that they invoke.
+//! - [`exchanges`]: its exchanges that wait for pieces; [`undone`]: steps that were undone;
+//!   [`keeping`]: its snapshot in progress.
+//! - [`usage`], [`holdings`]: what it reports to the dispatcher, and in failures.
+
+pub(crate) mod exchanges;
+pub(crate) mod holdings;
+pub(crate) mod iteration;
+pub(crate) mod keeping;
+pub(crate) mod queue;
+pub(crate) mod undone;
+mod usage;
 
 use std::collections::VecDeque;
 
 use gt_ir::{LaneId, SessionId, SlotId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
-use crate::commit::Undone;
-use crate::exchange::Exchanges;
-use crate::iteration::{Iteration, RunningIteration, Templates};
+use self::exchanges::Exchanges;
+use self::iteration::{Iteration, RunningIteration, Templates};
+use self::keeping::Keeping;
+use self::queue::Queue;
+use self::undone::Undone;
 use crate::memory::{LaneMemory, records};
-use crate::queue::Queue;
-use crate::snapshot_store::Keeping;
 use crate::store::Store;
 
 pub(crate) struct Lane<T> {

@@ -14,12 +14,13 @@ use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
-use crate::device::Device;
+use super::Device;
+use super::launch::{GivenTensor, Launch};
 use crate::engine::Engine;
-use crate::iteration::{Bound, PreparedPart, TemplatePart, parts};
 use crate::lane::Lane;
+use crate::lane::iteration::{Bound, PreparedPart, TemplatePart, parts};
+use crate::memory::dying;
 use crate::plan::{Input, Plan};
-use crate::programs::{GivenTensor, Launch};
 
 /// The outcome of running a part as a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -304,13 +305,6 @@ impl<E: Engine> Device<E> {
         let at_hand = AtHand { template, bound: &bound, number: None, compile: false, patience };
         Some(self.run_part(lane, &at_hand, part))
     }
-}
-
-/// Up to four frees that follow an instruction directly.
-pub(crate) fn dying(rest: &[WorkerCommand]) -> &[WorkerCommand] {
-    let frees = rest.iter().take(4);
-    let count = frees.take_while(|next| matches!(next, WorkerCommand::Free(_))).count();
-    &rest[..count]
 }
 
 /// The tensors that a command makes: the first and the last.

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use gt_ir::{Incarnation, LaneId};
 
+use super::Worker;
 use crate::engine::Engine;
 use crate::lane::Lane;
-use crate::worker::Worker;
 
 /// Turns of other sessions that are shorter than this run during a reservation: about the time that
 /// a piece takes from worker to worker.
@@ -30,7 +30,7 @@ const SHORT: Duration = Duration::from_micros(500);
 const MOST: Duration = Duration::from_millis(100);
 
 /// A reservation of the device for a lane.
-pub(crate) struct Reservation {
+pub(super) struct Reservation {
     lane: LaneId,
     /// The time up to which it is charged.
     paid: Duration,
@@ -45,7 +45,7 @@ impl Reservation {
 impl<E: Engine> Worker<E> {
     /// Reserves the device for a lane that waits for pieces, if other lanes are ready but its
     /// session is next.
-    pub(crate) fn reserve(&mut self, lane: LaneId) {
+    pub(super) fn reserve(&mut self, lane: LaneId) {
         let is_long = self.ready.longest_turn() > SHORT;
         if self.device.options.is_timed && is_long && self.may_reserve(lane) {
             self.reservation = Some(Reservation { lane, paid: self.device.engine.now() });
@@ -60,7 +60,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Returns whether the device is reserved for a lane that still waits.
-    pub(crate) fn is_reserved(&mut self) -> bool {
+    pub(super) fn is_reserved(&mut self) -> bool {
         self.charge_reservation();
         if self.reservation.as_ref().is_some_and(|reservation| !self.may_reserve(reservation.lane))
         {
@@ -70,7 +70,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Ends the reservation.
-    pub(crate) fn end_reservation(&mut self) {
+    pub(super) fn end_reservation(&mut self) {
         self.charge_reservation();
         self.reservation = None;
     }
@@ -93,7 +93,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Boosts a session that other workers wait for.
-    pub(crate) fn boost(&mut self, incarnation: Incarnation) {
+    pub(super) fn boost(&mut self, incarnation: Incarnation) {
         if self
             .reservation
             .as_ref()

@@ -1,17 +1,25 @@
-//! Lanes that wait for memory.
+//! Lanes whose next command does not fit in memory:
+//!
+//! 1. Tensors that no queued command uses before their free are freed.
+//! 2. If the worker's memory is exhausted, tensors are spilled, and unspilled when they are used.
+//! 3. The lane waits for other lanes to free memory. If none will, the command fails.
 
-use gt_ir::entitlement::MemoryWait;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use gt_ir::entitlement::{MemoryWait, Other};
 use gt_ir::message::WorkerToServer;
 use gt_ir::{Incarnation, LaneId, TensorId};
 
+use super::Worker;
 use crate::engine::Engine;
-use crate::memory::limits::{Grant, Need, Passed};
+use crate::lane::holdings::{NAMED, largest};
+use crate::memory::{Grant, Need, NoRoom, Passed};
 use crate::snapshot_store::Medium;
 use crate::work::Out;
-use crate::worker::Worker;
 
 /// A lane that waits for memory.
-pub(crate) struct Shortage {
+pub(super) struct Shortage {
     lane: LaneId,
     number: u64,
     need: Need,
@@ -30,7 +38,7 @@ type Situation = (u64, u64, usize);
 /// The lanes of a worker that wait for memory, in the order in which they started to, and the
 /// writes to disk.
 #[derive(Default)]
-pub(crate) struct Shortages {
+pub(super) struct Shortages {
     lanes: Vec<Shortage>,
     /// The number of waits so far.
     count: u64,
@@ -63,7 +71,7 @@ impl Shortages {
 impl<E: Engine> Worker<E> {
     /// Finds memory for a lane's next command, which does not fit, or has the lane wait. `pinned`
     /// are the tensors that the command reads.
-    pub(crate) fn find_room(
+    pub(super) fn find_room(
         &mut self,
         id: LaneId,
         need: Need,
@@ -109,7 +117,7 @@ impl<E: Engine> Worker<E> {
 
     /// Frees the tensors that neither the running iteration nor a queued command uses before their
     /// free.
-    pub(crate) fn free_for_room(&mut self, id: LaneId) {
+    pub(super) fn free_for_room(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let free = lane.queue.look_through();
         let free = match &lane.running {
@@ -158,7 +166,7 @@ impl<E: Engine> Worker<E> {
 
     /// Checks whether memory is available now for the waiting lanes, or no lane is left that could
     /// free any.
-    pub(crate) fn end_shortages(&mut self, out: &mut Vec<Out>) {
+    pub(super) fn end_shortages(&mut self, out: &mut Vec<Out>) {
         if self.shortages.is_empty() {
             return;
         }
@@ -211,7 +219,7 @@ impl<E: Engine> Worker<E> {
 
     /// Handles `MemoryTimeout`: all commands of the session have arrived. The waiting command fails
     /// if no lane will free memory, or at once if it `has_waited` long enough.
-    pub(crate) fn memory_timeout(
+    pub(super) fn memory_timeout(
         &mut self,
         id: LaneId,
         number: u64,
@@ -272,5 +280,25 @@ impl<E: Engine> Worker<E> {
         }
         out.push(Out::Server(WorkerToServer::MemoryWait { lane: id, wait: None }));
         self.ready.wake(id);
+    }
+
+    /// Returns why a lane cannot exceed a limit.
+    fn no_room(&self, id: LaneId, passed: &Passed) -> NoRoom {
+        let holder = passed.holder.as_str();
+        let counts =
+            |incarnation: Incarnation| holder.is_empty() || self.limits.is_of(incarnation, holder);
+        let mut sessions: BTreeMap<Incarnation, u64> = BTreeMap::new();
+        for lane in self.lanes.values().filter(|lane| counts(lane.id.incarnation)) {
+            let bytes = if holder.is_empty() { lane.store.bytes() } else { lane.counted() };
+            *sessions.entry(lane.id.incarnation).or_default() += bytes;
+        }
+        sessions.remove(&id.incarnation);
+        let sessions = sessions.into_iter().filter(|(_, held)| *held > 0);
+        let other = |(incarnation, bytes)| Other { incarnation, label: String::new(), bytes };
+        let mut others: Vec<Other> = sessions.map(other).collect();
+        others.sort_by_key(|other| (Reverse(other.bytes), other.incarnation));
+        others.truncate(NAMED);
+        let own = self.lanes.values().filter(|lane| lane.id.incarnation == id.incarnation);
+        NoRoom::new(passed.clone(), largest(own), others)
     }
 }

@@ -4,7 +4,6 @@ use std::fmt;
 
 use gt_ir::TensorData;
 
-use super::Difference;
 use crate::plan::{InputValue, Plan};
 
 /// A run of compiled code that differs from its operations run one by one, with all that it takes
@@ -37,6 +36,33 @@ pub enum Wrong {
     Input(usize),
     /// A result of the previous run, by its index among the outputs, was written to.
     Earlier(usize),
+}
+
+/// The first element of an output that differs by more than it may.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Difference {
+    /// Its index along each axis.
+    pub index: Vec<usize>,
+    pub given: String,
+    pub expected: String,
+    /// How much it may differ by.
+    pub bound: f64,
+    /// How many elements do, and of how many.
+    pub count: usize,
+    pub elements: usize,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { index, given, expected, bound, count, elements } = self;
+        write!(f, "{given} instead of {expected} at {index:?}, ")?;
+        if *bound == 0.0 {
+            write!(f, "where it is to be exact")?;
+        } else {
+            write!(f, "where it may differ by {bound:.3e}")?;
+        }
+        write!(f, " ({count} of {elements} elements are wrong)")
+    }
 }
 
 impl fmt::Display for Mismatch {

@@ -6,13 +6,13 @@ use gt_ir::message::{Failure, ServerToWorker, WorkerToWorker};
 use gt_ir::snapshot::Owner;
 use gt_ir::{Content, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
+use super::Worker;
 use crate::engine::Engine;
 use crate::work::{FileResult, Out, WorkerInput};
-use crate::worker::Worker;
 
 impl<E: Engine> Worker<E> {
     /// Handles a message, or the result of a file operation.
-    pub(crate) fn route(&mut self, input: WorkerInput, out: &mut Vec<Out>) {
+    pub(super) fn route(&mut self, input: WorkerInput, out: &mut Vec<Out>) {
         match input {
             WorkerInput::Server(message) => self.handle_server(message, out),
             WorkerInput::Worker(WorkerToWorker::Piece { piece, .. }) => self.receive(piece),
@@ -51,7 +51,7 @@ impl<E: Engine> Worker<E> {
                 self.snapshots.retain_sessions(&sessions, since);
                 self.device.note_snapshots(self.snapshots.amounts());
                 self.end_sessions_before(oldest);
-                self.oldest = oldest;
+                self.ended.forget_before(oldest);
             }
             ServerToWorker::HandOver { session, slot, snapshot, to } => {
                 self.hand_over(Owner { session, slot }, snapshot, to, out);
@@ -78,7 +78,7 @@ impl<E: Engine> Worker<E> {
     }
 
     fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
-        if self.has_ended(id.incarnation) {
+        if self.ended.has(id.incarnation) {
             return;
         }
         let asks = matches!(commands.last(), Some(WorkerCommand::Fetch { .. }));
@@ -108,7 +108,7 @@ impl<E: Engine> Worker<E> {
     }
 
     fn receive(&mut self, piece: Piece) {
-        if self.has_ended(piece.to.incarnation) {
+        if self.ended.has(piece.to.incarnation) {
             return;
         }
         if self.device.events.is_on {

@@ -5,7 +5,6 @@
 //! form. A waiting lane does not block other lanes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use gt_ir::exchange::{Receive, Sender};
 use gt_ir::instruction::{Attribute, Operands};
@@ -15,63 +14,15 @@ use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{
     Content, DType, Exchange, Meta, Operand, Operation, Piece, Scalar, SlotId, TransferId, WorkerId,
 };
-use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use crate::device::Device;
+use super::Device;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
+use crate::lane::exchanges::{PendingExchange, PieceResult};
 use crate::lost_workers::LostWorkers;
 use crate::store::Stored;
 use crate::work::Out;
-
-pub(crate) type PieceResult<T> = Result<T, Arc<Failure>>;
-
-/// The exchanges of a lane that wait for pieces.
-pub(crate) struct Exchanges<T> {
-    open: FxHashMap<TransferId, PendingExchange<T>>,
-    /// Pieces that arrived before their exchange started here.
-    early: FxHashMap<TransferId, Vec<Piece>>,
-    /// The last exchange that has started; they start in the order of their transfers.
-    begun: Option<TransferId>,
-    /// How long the device was reserved for the awaited pieces.
-    pub reserved: Duration,
-}
-
-struct PendingExchange<T> {
-    exchange: Box<Exchange>,
-    /// In the order of the exchange's receives, each with the worker that sends it.
-    parts: Vec<(Option<PieceResult<T>>, Option<WorkerId>)>,
-}
-
-impl<T> Default for Exchanges<T> {
-    fn default() -> Self {
-        let (open, early) = (FxHashMap::default(), FxHashMap::default());
-        Exchanges { open, early, begun: None, reserved: Duration::ZERO }
-    }
-}
-
-impl<T> Exchanges<T> {
-    /// Registers the start of an exchange.
-    pub fn begin(&mut self, transfer: TransferId) {
-        self.begun = self.begun.max(Some(transfer));
-    }
-
-    /// Returns whether an exchange has not started here, although another slot has sent its piece.
-    pub fn is_ahead_of(&self, transfer: TransferId) -> bool {
-        self.begun.is_none_or(|last| transfer > last)
-    }
-
-    /// Whether exchanges wait for pieces.
-    pub fn are_open(&self) -> bool {
-        !self.open.is_empty()
-    }
-
-    /// Returns whether an exchange has completed: a piece for it is too late.
-    fn is_over(&self, transfer: TransferId) -> bool {
-        !self.open.contains_key(&transfer) && self.begun.is_some_and(|last| transfer <= last)
-    }
-}
 
 impl<E: Engine> Device<E> {
     /// Sends a slot's pieces, and makes the output if all parts have arrived.

@@ -6,10 +6,11 @@ use gt_ir::entitlement::Holding;
 use gt_ir::message::Failure;
 use gt_ir::{Meta, SourceId, TensorId};
 
-use crate::device::Device;
+use super::Device;
 use crate::engine::{Engine, EngineError, SharedBuffer};
 use crate::lane::Lane;
-use crate::memory::failure::{bytes as in_words, largest};
+use crate::lane::holdings::largest;
+use crate::memory::bytes as in_words;
 use crate::store::Stored;
 
 /// The least workspace of an engine.

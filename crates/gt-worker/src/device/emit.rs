@@ -7,7 +7,7 @@ use gt_ir::sharding::Block;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{LaneId, Meta, TensorId, WorkerCommand};
 
-use crate::device::Device;
+use super::Device;
 use crate::engine::Engine;
 use crate::work::Out;
 

@@ -6,7 +6,7 @@ use gt_ir::liveness::{Effects, Liveness, Verdict};
 use gt_ir::{RequestId, TensorId, WorkerCommand};
 use rustc_hash::FxHashSet;
 
-use crate::iteration::Iteration;
+use super::iteration::Iteration;
 
 /// The weight from which a queue is searched for unwanted work as it grows.
 const MANY: u64 = 256;

@@ -1,0 +1,128 @@
+//! Runs cached programs on tensors of a lane.
+
+use std::sync::Arc;
+
+use gt_ir::message::Failure;
+use gt_ir::{Meta, Scalar, SourceId, TensorId};
+
+use super::Device;
+use crate::engine::{Engine, EngineError};
+use crate::lane::Lane;
+use crate::plan::{InputValue, Plan};
+
+/// The program to run.
+pub(crate) struct Launch {
+    pub program: u64,
+    /// Whether the lane has run it often enough for compiled code.
+    pub is_warm: bool,
+    /// The number of its operations.
+    pub operations: u64,
+}
+
+/// A tensor input of a launch.
+pub(crate) struct GivenTensor {
+    pub id: TensorId,
+    pub meta: Meta,
+    /// Whether it is not used afterwards.
+    pub dies: bool,
+}
+
+impl<E: Engine> Device<E> {
+    /// The program of a plan: see [`ProgramCache::prepare`].
+    pub fn prepare(&mut self, plan: Plan) -> Option<(u64, u64)> {
+        if !self.events.is_on {
+            return self.programs.prepare(&mut self.engine, plan);
+        }
+        let (begin, steps) = (self.engine.now(), plan.steps.len());
+        let misses = self.programs.misses();
+        let program = self.programs.prepare(&mut self.engine, plan);
+        if self.programs.misses() > misses {
+            self.events.compiled(begin, self.engine.now(), steps);
+        }
+        program
+    }
+
+    /// Runs a program, and stores its outputs under their ids. Returns false if it failed: then the
+    /// inputs are restored.
+    pub fn launch(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        Launch { program, is_warm, operations }: Launch,
+        given: &[GivenTensor],
+        numbers: impl Iterator<Item = Scalar>,
+        kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
+    ) -> bool {
+        let mut inputs: Vec<InputValue<E::Tensor>> = Vec::with_capacity(given.len());
+        for given in given {
+            // A dying input is moved, so that the program holds the only reference.
+            let tensor = if given.dies {
+                lane.store.take(given.id).map(|(tensor, _)| tensor)
+            } else {
+                lane.store.ready(given.id).cloned()
+            };
+            inputs.push(tensor.map_or(InputValue::Taken, InputValue::Tensor));
+        }
+        inputs.extend(numbers.map(InputValue::Number));
+        let launched = self.programs.launch(&mut self.engine, program, is_warm, &mut inputs);
+        let outputs = match launched {
+            Ok(outputs) => outputs,
+            Err(error) => {
+                self.restore(lane, program, &error, given, inputs);
+                return false;
+            }
+        };
+        for index in self.programs.take_restored() {
+            if let (Some(of), InputValue::Tensor(tensor)) = (given.get(index), &inputs[index])
+                && !of.dies
+            {
+                lane.store.put_back(of.id, tensor.clone(), of.meta);
+            }
+        }
+        drop(inputs);
+        if self.events.is_on {
+            self.events.spans(operations, self.programs.mix(program));
+        }
+        for given in given.iter().filter(|given| given.dies) {
+            self.release(lane, given.id, &given.meta);
+        }
+        for ((id, meta, line), tensor) in kept.zip(outputs) {
+            let sources = given.iter().filter(|given| !given.dies).map(|given| given.id);
+            self.keep(lane, (id, tensor, meta, line), sources);
+        }
+        self.stats.operations_total += operations;
+        if is_warm && self.programs.is_compiled(&self.engine, program) {
+            self.stats.operations_compiled += operations;
+        }
+        true
+    }
+
+    /// Restores the dying inputs of a failed launch. Those that the program has taken are lost: it
+    /// may fail after that only if out of memory.
+    fn restore(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        program: u64,
+        error: &EngineError,
+        given: &[GivenTensor],
+        inputs: Vec<InputValue<E::Tensor>>,
+    ) {
+        let mut lost: Option<Arc<Failure>> = None;
+        for (given, input) in given.iter().zip(inputs).filter(|(given, _)| given.dies) {
+            match input {
+                InputValue::Tensor(tensor) => lane.store.put_back(given.id, tensor, given.meta),
+                _ => {
+                    self.release(lane, given.id, &given.meta);
+                    let failure = lost.get_or_insert_with(|| {
+                        let (summary, reason) =
+                            (self.programs.summary(program), self.explain(lane, error));
+                        let (name, line) = (self.stats.name.as_str(), SourceId::default());
+                        let largest = self.largest_if_full(lane, error);
+                        Arc::new(Failure { largest, ..Failure::new(summary, reason, name, line) })
+                    });
+                    let failure = Arc::clone(failure);
+                    lane.store.fail(&mut self.held, given.id, failure);
+                }
+            }
+        }
+    }
+}
