@@ -4,7 +4,7 @@
 //! tests) own the links; the types of all messages are in `gt-ir`, which clients and workers share.
 //!
 //! - [`dispatcher`]: the state machine; routes messages to the parts below. [`peer`]: the other ends
-//!   of links, and what arrives from them and is sent to them.
+//!   of links, and what arrives from them and is sent to them; [`peers`]: all of them.
 //! - [`sessions`]: per-client state, in parts, and its phases; [`numbers`]: how sessions and lanes are numbered; [`queue`]:
 //!   batches not planned yet; [`flow`]: credit for what is in flight; [`unread`]: values that a
 //!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
@@ -33,6 +33,7 @@ mod numbers;
 mod observability;
 mod pages;
 mod peer;
+mod peers;
 pub mod pipeline;
 pub mod planner;
 mod queue;

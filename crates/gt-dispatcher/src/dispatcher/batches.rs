@@ -10,12 +10,12 @@ use gt_ir::{ClientCommand, LaneId, RequestId};
 use smallvec::SmallVec;
 
 use super::trials::isolate_first;
-use super::{Dispatcher, OVERDRAFT, peers};
+use super::{Dispatcher, OVERDRAFT};
 use crate::delivery::Delivery;
 use crate::forward::Forward;
 use crate::journal::JournalRecord;
-use crate::observability::PeerDirectory;
 use crate::peer::PeerId;
+use crate::peers::Peers;
 use crate::queue::{self, UnplannedBatch};
 use crate::sessions::ClientSession;
 use crate::waiting;
@@ -32,7 +32,7 @@ impl Dispatcher {
         mut batch: Vec<ClientCommand>,
         frames: Option<Vec<Bytes>>,
     ) {
-        let Some(session) = self.sessions.get_mut(peer) else {
+        let Some(session) = self.peers.sessions.get_mut(peer) else {
             return self.refuse(now, peer, "the session has ended: connect again".into());
         };
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
@@ -52,7 +52,7 @@ impl Dispatcher {
             self.outbox.push(peer, Answer::new(request, status));
             batch.pop();
         }
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         // A client that respects the window exceeds it by at most one batch per thread, and by
         // frees, requests and cancels, which are sent without waiting for credit.
         let limit = OVERDRAFT * self.limits.client_window;
@@ -81,12 +81,12 @@ impl Dispatcher {
             // The batch waits in the log, behind the batches that are being replayed.
             for request in cancelled {
                 let returned = self.cancel(peer, request);
-                if let Some(session) = self.sessions.get_mut(peer) {
+                if let Some(session) = self.peers.sessions.get_mut(peer) {
                     session.return_credit(&mut self.outbox, returned);
                 }
             }
             self.journal_batch(peer, number);
-            if let Some(session) = self.sessions.get_mut(peer)
+            if let Some(session) = self.peers.sessions.get_mut(peer)
                 && !session.has_worker()
             {
                 session.queue.workerless_since.get_or_insert(now);
@@ -125,7 +125,7 @@ impl Dispatcher {
             for request in cancelled {
                 returned += self.cancel(peer, request);
             }
-            let Some(session) = self.sessions.get_mut(peer) else { return };
+            let Some(session) = self.peers.sessions.get_mut(peer) else { return };
             // While plans are recorded for an explanation, unwanted instructions are planned as
             // well.
             if !session.is_explained() {
@@ -151,7 +151,7 @@ impl Dispatcher {
         // Journaled after the prunings that its arrival caused, so that they are read in this
         // order.
         self.journal_batch(peer, logged);
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         if !session.has_worker() {
             // A recoverable session loses no tensors: its requests wait for a worker.
             if !session.is_recoverable() {
@@ -175,7 +175,7 @@ impl Dispatcher {
 
     /// Adds a batch of the session's log to the journal.
     fn journal_batch(&mut self, peer: PeerId, number: Option<u64>) {
-        if let Some(session) = self.sessions.get(peer)
+        if let Some(session) = self.peers.sessions.get(peer)
             && let Some(lineage) = &session.lineage
             && let Some((number, frames)) =
                 number.and_then(|it| Some((it, lineage.log.frames(it)?)))
@@ -192,7 +192,7 @@ impl Dispatcher {
 
     /// Cancels a request, in the queue or at the worker. Returns the weight that this completes.
     fn cancel(&mut self, peer: PeerId, request: RequestId) -> u64 {
-        let Some(session) = self.sessions.get_mut(peer) else { return 0 };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return 0 };
         if let Some(lineage) = &mut session.lineage {
             lineage.log.mark_answered(request, None);
         }
@@ -220,7 +220,7 @@ impl Dispatcher {
             }
             let is_ready =
                 |session: &&ClientSession| session.is_ready(window) && self.may_plan(session);
-            let sessions = self.sessions.iter().filter(is_ready);
+            let sessions = self.peers.sessions.iter().filter(is_ready);
             ready.clear();
             ready.extend(sessions.map(|session| session.identity.peer));
             let Some(peer) = self.scheduler.next(&ready) else { return };
@@ -230,7 +230,7 @@ impl Dispatcher {
 
     /// Plans the oldest batch of a session and sends the workers their parts.
     fn forward(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(mut batch) = session.queue.batches.pop_front() else { return };
         if session.queue.batches.is_empty() {
             session.flow.enforce_window();
@@ -258,7 +258,7 @@ impl Dispatcher {
         let forward = Forward {
             now,
             session,
-            workers: &self.workers,
+            workers: &self.peers.workers,
             planner: &mut self.planner,
             streams: &mut self.streams,
             answers: &mut self.answers,
@@ -268,12 +268,13 @@ impl Dispatcher {
         let planned = forward.plan(batch, given_up.as_deref());
         match planned.and_then(|()| self.check_count(peer)) {
             Ok(()) => {
-                if let (Some(begin), Some(session)) = (begin, self.sessions.get(peer)) {
+                if let (Some(begin), Some(session)) = (begin, self.peers.sessions.get(peer)) {
                     let times = (since, begin);
-                    self.observability.emit_batch(now, session, weight, times, peers!(self));
+                    self.observability.emit_batch(now, session, weight, times, &self.peers);
                 }
                 let has_lineage = self.note_planned(peer, number, before);
                 let after = self
+                    .peers
                     .sessions
                     .get(peer)
                     .map(|session| session.planning.catalogue.slots.parameters());
@@ -301,6 +302,7 @@ impl Dispatcher {
     fn check_count(&self, peer: PeerId) -> Result<(), String> {
         let most = self.limits.tensors;
         match self
+            .peers
             .sessions
             .get(peer)
             .is_some_and(|session| session.planning.catalogue.tensors().count() > most)
@@ -314,8 +316,8 @@ impl Dispatcher {
 
     /// Sends the planned commands of a session, `of` a client's batch, to its workers.
     pub(super) fn deliver(&mut self, now: Duration, peer: PeerId, weight: u64, of: Option<u64>) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Dispatcher { workers, observability, outbox, .. } = self;
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
+        let Dispatcher { peers: Peers { workers, .. }, observability, outbox, .. } = self;
         Delivery { now, session, workers, observability, outbox }.send(
             self.streams.take(),
             weight,
@@ -335,10 +337,10 @@ impl Dispatcher {
         if !self.is_on(lane, peer) {
             return;
         }
-        if let Some(worker) = self.workers.get_mut(peer) {
+        if let Some(worker) = self.peers.workers.get_mut(peer) {
             worker.done(now, weight);
         }
-        if let Some(session) = self.sessions.by_incarnation_mut(lane.incarnation) {
+        if let Some(session) = self.peers.sessions.by_incarnation_mut(lane.incarnation) {
             session.account.note_activity(now);
             session.account.record_usage(lane.slot, usage);
             let returned = session.flow.done(lane.slot, weight);

@@ -10,11 +10,10 @@ use gt_ir::message::{
 };
 use gt_ir::{Incarnation, LaneId, SessionId, SlotId, SourceId, TransferId};
 
+use super::Dispatcher;
 use super::recovery::Survival;
-use super::{Dispatcher, peers};
 use crate::journal::JournalRecord;
 use crate::lineage::Lineage;
-use crate::observability::PeerDirectory;
 use crate::observability::log::{LineKind, word};
 use crate::peer::PeerId;
 use crate::sessions::Identity;
@@ -30,7 +29,7 @@ fn of_user(entitlement: &Entitlement) -> String {
 impl Dispatcher {
     /// Removes a peer whose link is closed.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
-        if let Some(session) = self.sessions.remove(peer) {
+        if let Some(session) = self.peers.sessions.remove(peer) {
             self.scheduler.retire(peer);
             self.journal.add(|| JournalRecord::SessionEnd { session: session.identity.number });
             let (used, (held, away)) =
@@ -45,10 +44,10 @@ impl Dispatcher {
             self.observability.write(now, kind, &session.identity.label, "Link", 0, details);
             let slots = &session.planning.catalogue.slots;
             if let Some(worker) = slots.home_worker() {
-                self.workers.release(worker);
+                self.peers.workers.release(worker);
             }
             let session_is_kept = session.lineage.is_some();
-            for worker in self.workers.iter_mut() {
+            for worker in self.peers.workers.iter_mut() {
                 let lanes = slots.on(worker.id);
                 let open: u64 = lanes.into_iter().map(|slot| session.flow.in_flight(slot).0).sum();
                 worker.done(now, open);
@@ -64,12 +63,12 @@ impl Dispatcher {
             self.answers.forget_client(peer);
             self.divide_lineage_limit();
         }
-        let peers = peers!(self);
+        let peers = &self.peers;
         self.observability.remove_peer(now, &mut self.outbox, peer, peers);
-        if let Some(worker) = self.workers.remove(peer) {
+        if let Some(worker) = self.peers.workers.remove(peer) {
             if worker.is_durable && self.limits.lineage.is_some() {
-                self.workers.expect_back(&worker);
-                self.expecting_since = Some(now);
+                self.peers.workers.expect_back(&worker);
+                self.awaited.since = Some(now);
             } else {
                 self.journal.add(|| JournalRecord::WorkerLost { id: worker.id });
             }
@@ -97,14 +96,14 @@ impl Dispatcher {
             );
             return self.refuse(now, peer, reason);
         }
-        if self.sessions.get(peer).is_some() || self.workers.get(peer).is_some() {
+        if self.peers.sessions.get(peer).is_some() || self.peers.workers.get(peer).is_some() {
             return self.refuse(now, peer, "said hello twice".into());
         }
         match hello {
             Hello::Client(hello) => self.welcome_client(now, peer, hello),
             Hello::Worker(hello) => self.welcome_worker(now, peer, hello),
             Hello::Watcher(_) => {
-                let peers = peers!(self);
+                let peers = &self.peers;
                 self.observability.add_watcher(now, &mut self.outbox, peer, peers);
                 self.outbox.push(peer, Welcome::Watcher);
             }
@@ -127,11 +126,11 @@ impl Dispatcher {
 
     fn welcome_worker(&mut self, now: Duration, peer: PeerId, mut hello: WorkerHello) {
         hello.name = word(&hello.name);
-        if let Some(earlier) = self.workers.earlier(&hello) {
+        if let Some(earlier) = self.peers.workers.earlier(&hello) {
             self.disconnect(now, earlier, "it was started again");
         }
-        let (token, is_renewed) = (hello.token, self.workers.expects(&hello));
-        let worker = self.workers.add(peer, hello);
+        let (token, is_renewed) = (hello.token, self.peers.workers.expects(&hello));
+        let worker = self.peers.workers.add(peer, hello);
         self.journal.add(|| worker.record());
         let (worker, name) = (worker.id, worker.name.clone());
         let details = format_args!("connected");
@@ -143,13 +142,14 @@ impl Dispatcher {
         self.add_slots(now, worker);
         self.observe_newcomer(now, peer);
         self.outbox.extend(peer, self.policy_kind());
-        for session in self.sessions.iter() {
+        for session in self.peers.sessions.iter() {
             self.outbox.extend(peer, session.identity.admission());
         }
-        if is_renewed || self.predecessor.is_some() {
+        if is_renewed || self.awaited.predecessor.is_some() {
             // Sessions may have ended while the worker was disconnected: it drops their snapshots.
-            let sessions = self.sessions.iter().map(|session| session.identity.number).collect();
-            let last = self.predecessor.unwrap_or_default();
+            let sessions =
+                self.peers.sessions.iter().map(|session| session.identity.number).collect();
+            let last = self.awaited.predecessor.unwrap_or_default();
             let since = SessionId(last.session.0 + 1);
             let oldest = Incarnation(last.incarnation.0 + 1);
             self.outbox.push(peer, ServerToWorker::RetainSessions { sessions, since, oldest });
@@ -178,18 +178,21 @@ impl Dispatcher {
     ) -> Result<(), String> {
         let entitlement = self.entitle(&hello)?;
         let hosts = self.allowed_hosts(&entitlement);
-        let numbers =
-            (self.sessions.numbers.next_session(), self.sessions.numbers.next_incarnation());
+        let numbers = (
+            self.peers.sessions.numbers.next_session(),
+            self.peers.sessions.numbers.next_incarnation(),
+        );
         self.scheduler.admit(peer, &entitlement);
-        let session = self.sessions.add(Identity::new(now, peer, numbers, hello, entitlement));
+        let session =
+            self.peers.sessions.add(Identity::new(now, peer, numbers, hello, entitlement));
         session.unread = UnreadValues::new(self.limits.unread);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
-        let fabrics = Arc::new(self.workers.fabrics());
+        let fabrics = Arc::new(self.peers.workers.fabrics());
         let slots = &mut session.planning.catalogue.slots;
         hosts.iter().for_each(|host| slots.add(*host, |_| true));
         slots.set_fabrics(&fabrics);
-        if let Some(worker) = self.workers.assign(&hosts) {
+        if let Some(worker) = self.peers.workers.assign(&hosts) {
             slots.set_home(slots.on(worker).first().copied());
         }
         if let Some(count) =
@@ -211,12 +214,12 @@ impl Dispatcher {
         };
         let details = format_args!("session={number}{of}{weights}{quotas}");
         self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
-        for worker in self.workers.iter() {
+        for worker in self.peers.workers.iter() {
             self.outbox.extend(worker.peer, session.identity.admission());
         }
         self.divide_lineage_limit();
         self.await_workers(now, peer);
-        if let Some(session) = self.sessions.get(peer) {
+        if let Some(session) = self.peers.sessions.get(peer) {
             self.journal.extend(|| session.records());
         }
         Ok(())
@@ -224,13 +227,13 @@ impl Dispatcher {
 
     /// Sends a peer a goodbye with the reason, and disconnects it.
     pub(super) fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
-        let session = self.sessions.get(peer);
+        let session = self.peers.sessions.get(peer);
         let label =
             session.map_or_else(|| format!("peer{}", peer.number), |s| s.identity.label.clone());
         let details = format_args!("{reason}");
         self.observability.write(now, LineKind::Error, &label, "Refused", 0, details);
         self.outbox.push(peer, Goodbye { reason: reason.clone() });
-        if self.sessions.get(peer).is_some() || self.workers.get(peer).is_some() {
+        if self.peers.sessions.get(peer).is_some() || self.peers.workers.get(peer).is_some() {
             self.disconnect(now, peer, &reason);
         }
     }
@@ -243,11 +246,11 @@ impl Dispatcher {
             endpoint: worker.endpoint.clone(),
             machine: worker.machine.clone(),
         };
-        let Some(new) = self.workers.get(newcomer) else { return };
+        let Some(new) = self.peers.workers.get(newcomer) else { return };
         if new.endpoint.is_empty() {
             return;
         }
-        for other in self.workers.iter().filter(|other| other.peer != newcomer) {
+        for other in self.peers.workers.iter().filter(|other| other.peer != newcomer) {
             self.outbox.push(newcomer, neighbour(other));
             self.outbox.push(other.peer, neighbour(new));
         }
@@ -263,19 +266,19 @@ impl Dispatcher {
         to: LaneId,
         reason: String,
     ) {
-        let Some(sender) = self.workers.get(from).map(|worker| worker.id) else { return };
+        let Some(sender) = self.peers.workers.get(from).map(|worker| worker.id) else { return };
         let Some(client) =
-            self.sessions.by_incarnation(to.incarnation).map(|session| session.identity.peer)
+            self.peers.sessions.by_incarnation(to.incarnation).map(|session| session.identity.peer)
         else {
             return;
         };
         if self.leave_worker(now, client, sender) {
             return;
         }
-        let Some(sender) = self.workers.by_id(sender) else { return };
-        let Some(session) = self.sessions.get(client) else { return };
+        let Some(sender) = self.peers.workers.by_id(sender) else { return };
+        let Some(session) = self.peers.sessions.get(client) else { return };
         let slots = &session.planning.catalogue.slots;
-        let receiver = slots.host(to.slot).and_then(|worker| self.workers.by_id(worker));
+        let receiver = slots.host(to.slot).and_then(|worker| self.peers.workers.by_id(worker));
         let Some(receiver) = receiver else { return };
         let reason = format!(
             "worker '{}' cannot reach worker '{}': {reason}\n  hint: workers on several machines must reach each other; start them with --peer-host ADDRESS",
@@ -291,10 +294,10 @@ impl Dispatcher {
 
     /// Counts a session's home slot on the worker that now hosts it.
     pub(super) fn count_home(&mut self, now: Duration, peer: PeerId, was_home: Option<SlotId>) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let slots = &session.planning.catalogue.slots;
         if let Some(worker) = was_home.and_then(|home| slots.host(home)) {
-            self.workers.count_home(worker);
+            self.peers.workers.count_home(worker);
         } else if was_home.is_some() && session.has_queued() {
             session.queue.workerless_since = Some(now);
         }
@@ -313,18 +316,18 @@ impl Dispatcher {
             SourceId::default(),
         ));
         let what = format!("the worker '{}' was lost ({reason})", lost.name);
-        self.planner.set_rate(self.workers.rate());
-        for worker in self.workers.iter() {
+        self.planner.set_rate(self.peers.workers.rate());
+        for worker in self.peers.workers.iter() {
             let message = ServerToWorker::WorkerLost { worker: lost.id, name: lost.name.clone() };
             self.outbox.push(worker.peer, message);
         }
-        let fabrics = Arc::new(self.workers.fabrics());
+        let fabrics = Arc::new(self.peers.workers.fabrics());
         let tried = self.alone_on(lost.id);
-        for peer in self.sessions.peers() {
-            let Some(session) = self.sessions.get(peer) else { continue };
+        for peer in self.peers.sessions.peers() {
+            let Some(session) = self.peers.sessions.get(peer) else { continue };
             let hosts = self.allowed_hosts(&session.identity.entitlement);
-            let is_alone = self.workers.len() == 0;
-            let Some(session) = self.sessions.get_mut(peer) else { continue };
+            let is_alone = self.peers.workers.len() == 0;
+            let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
             if session.phase.awaited().is_some() && is_alone && session.has_queued() {
                 session.queue.workerless_since.get_or_insert(now);
             }
@@ -353,7 +356,7 @@ impl Dispatcher {
                     ..(*failure).clone()
                 }),
             };
-            let Some(session) = self.sessions.get_mut(peer) else { continue };
+            let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
             let catalogue = &mut session.planning.catalogue;
             let mut returned = 0;
             let mut messages = Vec::new();
@@ -373,7 +376,7 @@ impl Dispatcher {
         }
         self.answers.fail_saves(&mut self.outbox, lost.peer, &failure);
         for request in self.answers.forget_worker(&mut self.outbox, lost.peer) {
-            if let Some(session) = self.sessions.get_mut(request.client) {
+            if let Some(session) = self.peers.sessions.get_mut(request.client) {
                 session.unread.remove(request.original);
             }
             let result = Err((*failure).clone());

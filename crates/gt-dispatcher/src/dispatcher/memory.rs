@@ -37,7 +37,9 @@ impl Dispatcher {
         if !self.is_on(lane, peer) {
             return;
         }
-        let Some(session) = self.sessions.by_incarnation_mut(lane.incarnation) else { return };
+        let Some(session) = self.peers.sessions.by_incarnation_mut(lane.incarnation) else {
+            return;
+        };
         let Some(wait) = wait else {
             session.account.shortages.remove(&lane.slot);
             return;
@@ -64,7 +66,7 @@ impl Dispatcher {
 
     /// Handles a client's report that it waits for credit.
     pub(super) fn client_waits(&mut self, now: Duration, peer: PeerId) {
-        if let Some(session) = self.sessions.get_mut(peer) {
+        if let Some(session) = self.peers.sessions.get_mut(peer) {
             session.flow.awaits_credit = true;
             self.end_shortages(now);
         }
@@ -75,7 +77,7 @@ impl Dispatcher {
     pub(super) fn end_shortages(&mut self, now: Duration) {
         let window = self.limits.client_window;
         for session in
-            self.sessions.iter_mut().filter(|session| !session.account.shortages.is_empty())
+            self.peers.sessions.iter_mut().filter(|session| !session.account.shortages.is_empty())
         {
             // What may be planned has been planned: if the client waits, the queue holds everything
             // that it has issued.
@@ -98,7 +100,7 @@ impl Dispatcher {
                 let lane = LaneId { incarnation, slot: *slot };
                 let has_waited = std::mem::replace(&mut shortage.has_all, true);
                 let number = shortage.wait.number;
-                let host = slots.host(*slot).and_then(|worker| self.workers.by_id(worker));
+                let host = slots.host(*slot).and_then(|worker| self.peers.workers.by_id(worker));
                 if let Some(worker) = host {
                     let message = ServerToWorker::MemoryTimeout { lane, number, has_waited };
                     self.outbox.push(worker.peer, message);
@@ -111,7 +113,7 @@ impl Dispatcher {
 
     /// Returns when [`Dispatcher::end_shortages`] is due next.
     pub(super) fn next_shortage(&self) -> Option<Duration> {
-        let all = self.sessions.iter().flat_map(|session| session.account.shortages.values());
+        let all = self.peers.sessions.iter().flat_map(|session| session.account.shortages.values());
         all.map(due).min()
     }
 }

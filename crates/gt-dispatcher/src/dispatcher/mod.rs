@@ -36,15 +36,14 @@ use crate::journal::JournalBuffer;
 use crate::lineage::LineageLimits;
 use crate::numbers::LastNumbers;
 use crate::observability::log::Log;
-use crate::observability::{Clock, Cluster, Observability, PeerDirectory};
+use crate::observability::{Clock, Cluster, Observability};
 use crate::peer::{PeerId, PeerOutbox, ToPeer};
+use crate::peers::Peers;
 use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
 use crate::rules::Rules;
 use crate::scheduler::Scheduler;
-use crate::sessions::Sessions;
 use crate::waiting;
-use crate::workers::Workers;
 use trials::Trials;
 
 /// Bounds on queues and waits.
@@ -77,6 +76,18 @@ impl Default for Limits {
 /// How many windows a client may send without credit before it is disconnected.
 const OVERDRAFT: u64 = 16;
 
+/// What is awaited after a start.
+#[derive(Default)]
+struct AwaitedPeers {
+    /// The last numbers that a predecessor, whose journal was read, may have assigned.
+    predecessor: Option<LastNumbers>,
+    /// When the dispatcher last began to expect workers back: those of a journal, or a lost one
+    /// that keeps snapshots on disk.
+    since: Option<Duration>,
+    /// The number of workers announced by the operator, until that many are connected; then 0.
+    announced: usize,
+}
+
 /// The state machine: consumes messages from peers and produces messages to them.
 pub struct Dispatcher {
     limits: Limits,
@@ -86,8 +97,7 @@ pub struct Dispatcher {
     machine: String,
     /// The folders in which workers may read and write files; sent to clients in the handshake.
     data_roots: Vec<String>,
-    sessions: Sessions,
-    workers: Workers,
+    peers: Peers,
     scheduler: Scheduler,
     pipeline: Pipeline,
     planner: Planner,
@@ -97,23 +107,9 @@ pub struct Dispatcher {
     trials: Trials,
     observability: Observability,
     journal: JournalBuffer,
-    /// The last numbers that a predecessor, whose journal was read, may have assigned.
-    predecessor: Option<LastNumbers>,
-    /// When the dispatcher last began to expect workers back: those of a journal, or a lost one
-    /// that keeps snapshots on disk.
-    expecting_since: Option<Duration>,
-    /// The number of workers announced by the operator, until that many are connected; then 0.
-    announced: usize,
+    awaited: AwaitedPeers,
     outbox: PeerOutbox,
 }
-
-/// Borrows sessions and workers, so that another field can be borrowed mutably.
-macro_rules! peers {
-    ($dispatcher:expr) => {
-        PeerDirectory { sessions: &$dispatcher.sessions, workers: &$dispatcher.workers }
-    };
-}
-use peers;
 
 impl Dispatcher {
     /// Creates a dispatcher on `machine` (see [`gt_ir::message::ClientHello::machine`]).
@@ -124,8 +120,7 @@ impl Dispatcher {
             has_time_limits: false,
             machine,
             data_roots: Vec::new(),
-            sessions: Sessions::default(),
-            workers: Workers::default(),
+            peers: Peers::default(),
             scheduler: Scheduler::default(),
             pipeline: Pipeline::default(),
             planner: Planner::default(),
@@ -135,9 +130,7 @@ impl Dispatcher {
             trials: Trials::default(),
             observability: Observability::new(log),
             journal: JournalBuffer::default(),
-            predecessor: None,
-            expecting_since: None,
-            announced: 0,
+            awaited: AwaitedPeers::default(),
             outbox: PeerOutbox::default(),
         }
     }
@@ -155,7 +148,7 @@ impl Dispatcher {
     /// Sets the number of workers that are starting: sessions that begin earlier wait for them, for
     /// 2 s at most.
     pub fn announce(&mut self, workers: usize) {
-        self.announced = workers;
+        self.awaited.announced = workers;
     }
 
     /// Returns the planner, for configuration.
@@ -170,18 +163,18 @@ impl Dispatcher {
 
     /// Returns the number of clients and of workers.
     pub fn population(&self) -> (usize, usize) {
-        (self.sessions.len(), self.workers.len())
+        (self.peers.sessions.len(), self.peers.workers.len())
     }
 
     /// Returns whether the worker of a hello has another connection, whose loss has not been noticed
     /// yet.
     pub fn is_connected(&self, hello: &WorkerHello) -> bool {
-        self.workers.earlier(hello).is_some()
+        self.peers.workers.earlier(hello).is_some()
     }
 
     /// Describes state that has outlived its session, for tests; `None` if there is none.
     pub fn leftovers(&self) -> Option<String> {
-        let (sessions, questions) = (self.sessions.len(), self.answers.len());
+        let (sessions, questions) = (self.peers.sessions.len(), self.answers.len());
         let collectives = self.collectives.len();
         (sessions + questions + collectives > 0).then(|| {
             format!("{sessions} sessions, {questions} questions, {collectives} collectives")
@@ -201,8 +194,8 @@ impl Dispatcher {
     pub fn tick(&mut self, now: Duration) {
         self.end_unrestored(now);
         let limit = self.limits.worker_wait;
-        let is_empty = self.workers.len() == 0;
-        for session in self.sessions.iter_mut() {
+        let is_empty = self.peers.workers.len() == 0;
+        for session in self.peers.sessions.iter_mut() {
             if session.workerless_since(is_empty).is_some_and(|since| now >= since + limit) {
                 let returned = waiting::fail_all(session, &mut self.outbox, limit);
                 session.queue.workerless_since = session.has_queued().then_some(now);
@@ -222,18 +215,18 @@ impl Dispatcher {
     /// Returns when [`Dispatcher::tick`] is due next, if any session waits for a worker or for
     /// memory, or has a time limit.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let is_empty = self.workers.len() == 0;
-        let since = self.sessions.iter().filter_map(|it| it.workerless_since(is_empty)).min();
+        let is_empty = self.peers.workers.len() == 0;
+        let since = self.peers.sessions.iter().filter_map(|it| it.workerless_since(is_empty)).min();
         let waiting = since.map(|since| since + self.limits.worker_wait);
-        let with_workers = self.sessions.iter().filter(|session| session.has_worker());
+        let with_workers = self.peers.sessions.iter().filter(|session| session.has_worker());
         let lineages = with_workers.filter_map(|session| session.lineage.as_ref());
         // While a session is on trial, no snapshots are taken.
         let lineages = lineages.filter(|_| !self.trials.is_running());
         let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
-        let awaited = self.sessions.iter().filter_map(|session| session.phase.awaited());
+        let awaited = self.peers.sessions.iter().filter_map(|session| session.phase.awaited());
         let wait = self.limits.worker_wait;
         let awaited = awaited.filter_map(|awaited| awaited.deadline(wait)).min();
-        let awaited = awaited.filter(|_| self.workers.len() > 0);
+        let awaited = awaited.filter(|_| self.peers.workers.len() > 0);
         let own = waiting.into_iter().chain(snapshot).chain(awaited);
         own.chain(self.next_end()).chain(self.next_shortage()).chain(self.next_trial()).min()
     }
@@ -246,37 +239,42 @@ impl Dispatcher {
         client: PeerId,
         tensor: TensorId,
     ) -> Option<(PeerId, LaneId, TensorId)> {
-        let session = self.sessions.get(client)?;
+        let session = self.peers.sessions.get(client)?;
         if session.lineage.is_some() {
             return None;
         }
         let (slot, name) = session.planning.catalogue.replica(tensor)?;
         let host = session.planning.catalogue.slots.host(slot)?;
-        let worker = self.workers.by_id(host)?.peer;
+        let worker = self.peers.workers.by_id(host)?.peer;
         Some((worker, LaneId { incarnation: session.identity.incarnation, slot }, name))
     }
 
     /// Returns whether a lane is on the worker of a link: messages about it from other workers are
     /// ignored.
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
-        let Some(session) = self.sessions.by_incarnation(lane.incarnation) else { return false };
+        let Some(session) = self.peers.sessions.by_incarnation(lane.incarnation) else {
+            return false;
+        };
         let host = session.planning.catalogue.slots.host(lane.slot);
-        host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
+        host.is_some() && host == self.peers.workers.get(peer).map(|worker| worker.id)
     }
 
     /// Returns the client of a lane's session, if the lane is on the worker of a link.
     fn client_of(&self, lane: LaneId, peer: PeerId) -> Option<PeerId> {
-        let session =
-            self.sessions.by_incarnation(lane.incarnation).filter(|_| self.is_on(lane, peer))?;
+        let session = self
+            .peers
+            .sessions
+            .by_incarnation(lane.incarnation)
+            .filter(|_| self.is_on(lane, peer))?;
         Some(session.identity.peer)
     }
 
     /// Sends messages to the workers of a session's slots.
     fn send_to_lanes(&mut self, incarnation: Incarnation, messages: Vec<(SlotId, ServerToWorker)>) {
-        let Some(session) = self.sessions.by_incarnation(incarnation) else { return };
+        let Some(session) = self.peers.sessions.by_incarnation(incarnation) else { return };
         for (slot, message) in messages {
             let host = session.planning.catalogue.slots.host(slot);
-            if let Some(worker) = host.and_then(|worker| self.workers.by_id(worker)) {
+            if let Some(worker) = host.and_then(|worker| self.peers.workers.by_id(worker)) {
                 self.outbox.push(worker.peer, message);
             }
         }
@@ -293,6 +291,7 @@ impl Dispatcher {
         for other in result.as_mut().err().into_iter().flat_map(|failure| &mut failure.others) {
             // Workers identify sessions by their incarnations.
             let session = self
+                .peers
                 .sessions
                 .iter()
                 .find(|session| session.identity.incarnation == other.incarnation);
@@ -306,7 +305,7 @@ impl Dispatcher {
             return;
         };
         if self.observability.is_on() {
-            self.observability.emit_answer(now, peer, &request, &result, peers!(self));
+            self.observability.emit_answer(now, peer, &request, &result, &self.peers);
         }
         if let Ok(Content::Shared { block, .. }) = &result {
             self.answers.share(block.token, peer, request.client);
@@ -316,7 +315,7 @@ impl Dispatcher {
         }
         // The client confirms values only: a failure counts as read at once.
         if result.is_err()
-            && let Some(session) = self.sessions.get_mut(request.client)
+            && let Some(session) = self.peers.sessions.get_mut(request.client)
         {
             session.unread.remove(request.original);
         }
@@ -325,7 +324,9 @@ impl Dispatcher {
 
     /// Returns the status, as `peer` is to see it.
     fn status(&self, now: Duration, peer: PeerId) -> Status {
-        let Dispatcher { sessions, workers, answers, observability, rules, .. } = self;
+        let Dispatcher {
+            peers: Peers { sessions, workers }, answers, observability, rules, ..
+        } = self;
         Cluster { sessions, workers, answers, observability, rules }.status(now, peer)
     }
 }

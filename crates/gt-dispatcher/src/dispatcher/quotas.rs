@@ -74,9 +74,9 @@ fn in_words(time: Duration) -> String {
 impl Dispatcher {
     /// Marks a session's client as disconnected, or as back, on all workers.
     pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         session.identity.entitlement.is_away = is_away;
-        for worker in self.workers.iter() {
+        for worker in self.peers.workers.iter() {
             self.outbox.push(worker.peer, session.identity.admit());
         }
     }
@@ -84,8 +84,9 @@ impl Dispatcher {
     /// Divides the total limit on lineages among all sessions.
     pub(super) fn divide_lineage_limit(&mut self) {
         let Some(limits) = self.limits.lineage else { return };
-        let most = limits.bytes.min(limits.total / (self.sessions.len() as u64).max(1));
-        let lineages = self.sessions.iter_mut().filter_map(|session| session.lineage.as_mut());
+        let most = limits.bytes.min(limits.total / (self.peers.sessions.len() as u64).max(1));
+        let lineages =
+            self.peers.sessions.iter_mut().filter_map(|session| session.lineage.as_mut());
         lineages.for_each(|lineage| lineage.set_byte_limit(most));
     }
 
@@ -95,11 +96,11 @@ impl Dispatcher {
         let divided = (self.rules.policy_kind != rules.policy_kind).then_some(rules.policy_kind);
         self.has_time_limits = rules.has_time_limits();
         self.rules = rules;
-        self.scheduler.set_policy(self.rules.policy_kind, &self.sessions);
-        for worker in self.workers.iter() {
+        self.scheduler.set_policy(self.rules.policy_kind, &self.peers.sessions);
+        for worker in self.peers.workers.iter() {
             self.outbox.extend(worker.peer, divided.map(ServerToWorker::SetPolicy));
         }
-        for session in self.sessions.iter_mut() {
+        for session in self.peers.sessions.iter_mut() {
             // Warnings under the previous policy are void.
             session.account.warned.clear();
             let Entitlement { user, team, .. } = &session.identity.entitlement;
@@ -108,7 +109,7 @@ impl Dispatcher {
             if session.identity.entitlement != entitlement {
                 self.scheduler.admit(session.identity.peer, &entitlement);
                 session.identity.entitlement = entitlement;
-                for worker in self.workers.iter() {
+                for worker in self.peers.workers.iter() {
                     self.outbox.push(worker.peer, session.identity.admit());
                 }
             }
@@ -131,13 +132,14 @@ impl Dispatcher {
     fn exceeded(&self) -> Vec<String> {
         let mut all = Vec::new();
         let mut checked = Vec::new();
-        for session in self.sessions.iter() {
+        for session in self.peers.sessions.iter() {
             let Entitlement { user, team, .. } = &session.identity.entitlement;
             for (holder, rule) in self.rules.of(user, team) {
                 if checked.contains(&holder) {
                     continue;
                 }
                 let own: Vec<&ClientSession> = self
+                    .peers
                     .sessions
                     .iter()
                     .filter(|other| holder.has(&other.identity.entitlement))
@@ -147,13 +149,14 @@ impl Dispatcher {
                 }
                 if let Some(most) = rule.workers {
                     let is_used = |host| own.iter().any(|of| !of.slots().on(host).is_empty());
-                    let used = self.workers.iter().filter(|worker| is_used(worker.id)).count();
+                    let used =
+                        self.peers.workers.iter().filter(|worker| is_used(worker.id)).count();
                     if used > most as usize {
                         all.push(format!("{holder} is on {used} workers, and may be on {most}"));
                     }
                 }
                 if let Some(most) = rule.memory {
-                    for worker in self.workers.iter() {
+                    for worker in self.peers.workers.iter() {
                         let on = |session: &&ClientSession| {
                             let slots = session.planning.catalogue.slots.on(worker.id);
                             slots
@@ -185,7 +188,8 @@ impl Dispatcher {
         let (user, team) = user.unwrap_or_default();
         for (holder, rule) in self.rules.of(user, team) {
             let Some(most) = rule.sessions else { continue };
-            let own = self.sessions.iter().filter(|other| holder.has(&other.identity.entitlement));
+            let own =
+                self.peers.sessions.iter().filter(|other| holder.has(&other.identity.entitlement));
             let own: Vec<&ClientSession> = own.collect();
             if own.len() >= most as usize {
                 let label = |session: &&ClientSession| match session.identity.entitlement.is_away {
@@ -208,12 +212,15 @@ impl Dispatcher {
     /// Returns the workers that sessions of a user may be on: those that the user's sessions are on
     /// already, then the others with the fewest sessions, up to the policy's number.
     pub(super) fn allowed_hosts(&self, entitlement: &Entitlement) -> Vec<Host> {
-        let mut allowed: Vec<_> = self.workers.iter().collect();
+        let mut allowed: Vec<_> = self.peers.workers.iter().collect();
         for (holder, rule) in self.rules.of(&entitlement.user, &entitlement.team) {
             let Some(most) = rule.workers else { continue };
             let is_used = |host| {
-                let mut own =
-                    self.sessions.iter().filter(|other| holder.has(&other.identity.entitlement));
+                let mut own = self
+                    .peers
+                    .sessions
+                    .iter()
+                    .filter(|other| holder.has(&other.identity.entitlement));
                 own.any(|session| !session.slots().on(host).is_empty())
             };
             allowed.sort_by_key(|worker| (!is_used(worker.id), worker.sessions, worker.id));
@@ -231,7 +238,7 @@ impl Dispatcher {
             return;
         }
         let mut over: Vec<(PeerId, String)> = Vec::new();
-        for session in self.sessions.iter_mut() {
+        for session in self.peers.sessions.iter_mut() {
             for end in ends(&self.rules, session) {
                 if end.is_warned && now >= end.at {
                     over.push((session.identity.peer, end.reason()));
@@ -268,7 +275,7 @@ impl Dispatcher {
             let at = |end: SessionDeadline| if end.is_warned { end.at } else { end.warn };
             ends.into_iter().map(at).min()
         };
-        self.sessions.iter().filter_map(next).min()
+        self.peers.sessions.iter().filter_map(next).min()
     }
 
     /// Returns the message that sets a new worker's sharing policy; `None` for the default.

@@ -11,6 +11,7 @@ use crate::journal::SnapshotState;
 use crate::lineage::{HandOver, SessionSnapshot, SnapshotStage};
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
+use crate::peers::Peers;
 use crate::planner::PlanCache;
 use crate::sessions::{ClientSession, Phase};
 use crate::workers::RegisteredWorker;
@@ -47,7 +48,7 @@ impl Dispatcher {
         is_alone: bool,
     ) -> Survival {
         self.lose_copies(peer, lost.id);
-        let Some(session) = self.sessions.get(peer) else { return Survival::Unprotected };
+        let Some(session) = self.peers.sessions.get(peer) else { return Survival::Unprotected };
         if session.lineage.is_none() || !self.is_hit(session, moved, lost) {
             return Survival::Unprotected;
         }
@@ -58,13 +59,13 @@ impl Dispatcher {
         if !self.suspect(now, peer, batches, lost, is_alone) {
             return Survival::Unharmed;
         }
-        let struck = match self.sessions.get_mut(peer).and_then(|it| it.lineage.as_mut()) {
+        let struck = match self.peers.sessions.get_mut(peer).and_then(|it| it.lineage.as_mut()) {
             Some(lineage) if is_restored => lineage.suspicion.strike(),
             _ => Ok(()),
         };
         let recovered = struck.and_then(|()| self.recover(now, peer, RecoveryCause::Lost(what)));
         let Err(reason) = recovered else { return Survival::Unharmed };
-        let Some(session) = self.sessions.get_mut(peer) else { return Survival::Unprotected };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return Survival::Unprotected };
         if session.is_restoring() {
             // Its lanes wait for values that cannot arrive any more.
             self.refuse(
@@ -99,10 +100,10 @@ impl Dispatcher {
     /// Moves a session off a worker that cannot reach another one, and restores it. Returns whether
     /// that was possible.
     pub(super) fn leave_worker(&mut self, now: Duration, peer: PeerId, worker: WorkerId) -> bool {
-        let Some(session) = self.sessions.get(peer) else { return false };
+        let Some(session) = self.peers.sessions.get(peer) else { return false };
         let Some(lineage) = &session.lineage else { return false };
-        let is_connected = |worker| self.workers.by_id(worker).is_some();
-        let Some(worker_left) = self.workers.by_id(worker) else { return false };
+        let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
+        let Some(worker_left) = self.peers.workers.by_id(worker) else { return false };
         if lineage.base_on(is_connected).is_err() {
             return false;
         }
@@ -112,7 +113,7 @@ impl Dispatcher {
         if hosts.is_empty() || lineage.abandoned_workers.contains(&worker) {
             return false;
         }
-        let Some(session) = self.sessions.get_mut(peer) else { return false };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return false };
         let slots = &mut session.planning.catalogue.slots;
         let was_home = slots.home().filter(|home| slots.host(*home) == Some(worker));
         let Some(lineage) = &mut session.lineage else { return false };
@@ -126,7 +127,7 @@ impl Dispatcher {
         }
         self.notify_arithmetic_change(peer, &arithmetics);
         if was_home.is_some() {
-            self.workers.release(worker);
+            self.peers.workers.release(worker);
         }
         self.count_home(now, peer, was_home);
         self.pump(now);
@@ -144,9 +145,9 @@ impl Dispatcher {
         cause: RecoveryCause,
     ) -> Result<(), String> {
         self.log_answers();
-        let incarnation = self.sessions.numbers.next_incarnation();
+        let incarnation = self.peers.sessions.numbers.next_incarnation();
         self.journal_numbers();
-        let Dispatcher { sessions, workers, .. } = self;
+        let Peers { sessions, workers } = &mut self.peers;
         let Some(session) = sessions.get_mut(peer) else { return Ok(()) };
         let Some(lineage) = &mut session.lineage else {
             return Err("the session has no lineage".into());
@@ -176,21 +177,21 @@ impl Dispatcher {
         session.return_credit(&mut self.outbox, open);
         let admission = session.identity.admission();
         let count = session.lineage.as_ref().map_or(0, |lineage| lineage.log.len());
-        for worker in self.workers.iter_mut() {
+        for worker in self.peers.workers.iter_mut() {
             self.outbox.push(worker.peer, ServerToWorker::EndSession { incarnation: old });
             self.outbox.extend(worker.peer, admission.clone());
         }
-        if let Some(session) = self.sessions.get(peer) {
+        if let Some(session) = self.peers.sessions.get(peer) {
             let number = session.identity.number;
-            self.sessions.numbers.remember(old, number);
+            self.peers.sessions.numbers.remember(old, number);
         }
         self.collectives.end_session(old);
         self.answers.forget_client(peer);
-        if let Some(session) = self.sessions.get(peer).filter(|_| is_written) {
+        if let Some(session) = self.peers.sessions.get(peer).filter(|_| is_written) {
             // The journal already has the abandoned snapshot as the base.
             self.journal.extend(|| session.records());
         }
-        if let Some(session) = self.sessions.get(peer) {
+        if let Some(session) = self.peers.sessions.get(peer) {
             self.observability.emit_recovery(now, session, count);
         }
         match cause {
@@ -201,17 +202,18 @@ impl Dispatcher {
                 self.outbox.push(peer, ServerToClient::Notice { text });
             }
             RecoveryCause::Rebalanced(what) => {
-                let label = self.sessions.get(peer).map(|session| session.identity.label.clone());
+                let label =
+                    self.peers.sessions.get(peer).map(|session| session.identity.label.clone());
                 let (label, kind) = (label.unwrap_or_default(), LineKind::Send);
                 self.observability.write(now, kind, &label, "Slots", 0, format_args!("{what}"));
             }
         }
-        if let Some(session) = self.sessions.get_mut(peer) {
+        if let Some(session) = self.peers.sessions.get_mut(peer) {
             session.phase.enter(Phase::Rewound);
             session.queue.workerless_since = Some(now);
         }
         self.restore_waiting(now);
-        if self.sessions.get(peer).is_some_and(|session| self.lacks_copies(session)) {
+        if self.peers.sessions.get(peer).is_some_and(|session| self.lacks_copies(session)) {
             self.notify_missing(peer);
         }
         Ok(())
@@ -228,16 +230,16 @@ impl Dispatcher {
 
     /// Returns the names of the disconnected workers that hold values of a session's base.
     fn missing_workers(&self, peer: PeerId) -> Vec<String> {
-        let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
+        let lineage = self.peers.sessions.get(peer).and_then(|session| session.lineage.as_ref());
         let base = lineage.and_then(|lineage| lineage.base.as_ref().ok());
         let all = base.map(SessionSnapshot::workers).unwrap_or_default();
-        let gone = all.into_iter().filter(|id| self.workers.by_id(*id).is_none());
-        gone.map(|id| self.workers.name_of(id)).collect()
+        let gone = all.into_iter().filter(|id| self.peers.workers.by_id(*id).is_none());
+        gone.map(|id| self.peers.workers.name_of(id)).collect()
     }
 
     /// Returns whether a session waits for workers that hold values of its base.
     pub(super) fn lacks_copies(&self, session: &ClientSession) -> bool {
-        let is_connected = |worker| self.workers.by_id(worker).is_some();
+        let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
         let lineage = session.lineage.as_ref();
         session.phase.is_rewound()
             && lineage.is_some_and(|lineage| lineage.base_on(is_connected).is_err())
@@ -250,8 +252,13 @@ impl Dispatcher {
             self.lacks_copies(session)
                 && session.queue.workerless_since.is_some_and(|since| now >= since + limit)
         };
-        let late: Vec<PeerId> =
-            self.sessions.iter().filter(is_late).map(|session| session.identity.peer).collect();
+        let late: Vec<PeerId> = self
+            .peers
+            .sessions
+            .iter()
+            .filter(is_late)
+            .map(|session| session.identity.peer)
+            .collect();
         for peer in late {
             let names = self.missing_workers(peer).join(", ");
             let reason = format!(
@@ -265,26 +272,28 @@ impl Dispatcher {
     /// Sends a session's slots the values of its base, from the workers or the dispatcher that hold
     /// them.
     pub(super) fn restore(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, planning, lineage, .. } = session;
         let Some(lineage) = lineage else { return };
         lineage.handovers.clear();
         let Ok(base) = &lineage.base else { return };
         let (session, snapshot) = (identity.number, base.number);
         let retain = lineage.retain(session);
-        for worker in self.workers.iter() {
+        for worker in self.peers.workers.iter() {
             self.outbox.push(worker.peer, retain.clone());
         }
         for (slot, copy) in &base.copies {
             let (slot, is_connected) =
-                (*slot, |worker: &WorkerId| self.workers.by_id(*worker).is_some());
+                (*slot, |worker: &WorkerId| self.peers.workers.by_id(*worker).is_some());
             let Some(host) = planning.catalogue.slots.host(slot) else { continue };
-            let Some(to) = self.workers.by_id(host).map(|worker| worker.peer) else { continue };
+            let Some(to) = self.peers.workers.by_id(host).map(|worker| worker.peer) else {
+                continue;
+            };
             let holders = [Some(copy.host), copy.keeper].into_iter().flatten().filter(is_connected);
             let holders: Vec<WorkerId> = holders.collect();
             let is_here = holders.contains(&host);
             if !is_here {
-                match holders.first().and_then(|holder| self.workers.by_id(*holder)) {
+                match holders.first().and_then(|holder| self.peers.workers.by_id(*holder)) {
                     Some(holder) => {
                         let to = Some(host);
                         let message = ServerToWorker::HandOver { session, slot, snapshot, to };
@@ -309,9 +318,9 @@ impl Dispatcher {
             session.has_worker() && session.phase.is_rewound() && !self.lacks_copies(session)
         };
         let peers: Vec<PeerId> =
-            self.sessions.iter().filter(waits).map(|session| session.identity.peer).collect();
+            self.peers.sessions.iter().filter(waits).map(|session| session.identity.peer).collect();
         for peer in peers {
-            if let Some(session) = self.sessions.get_mut(peer) {
+            if let Some(session) = self.peers.sessions.get_mut(peer) {
                 session.phase.enter(Phase::Running);
                 session.queue.workerless_since = None;
             }

@@ -25,13 +25,14 @@ impl Dispatcher {
                 && lineage.is_some_and(|lineage| lineage.log.is_replaying())
         };
         let peers: Vec<PeerId> = self
+            .peers
             .sessions
             .iter()
             .filter(is_replaying)
             .map(|session| session.identity.peer)
             .collect();
         for peer in peers {
-            let Some(session) = self.sessions.get_mut(peer) else { continue };
+            let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
             if session.queue.batches.is_empty() {
                 self.scheduler.wake(peer);
             }
@@ -69,7 +70,7 @@ impl Dispatcher {
             Ok(content) if Digest::of(content) == Some(known) => return,
             Err(failure) => failure.reason.clone(),
             // An engine that does not promise equal bits may sum in another order.
-            _ if self.workers.iter().any(|worker| !worker.is_exact) => {
+            _ if self.peers.workers.iter().any(|worker| !worker.is_exact) => {
                 let text = "a recomputed value differs from the original, as the \
                             engine does not promise equal bits";
                 return self.outbox.push(peer, ServerToClient::Notice { text: text.into() });
@@ -82,7 +83,7 @@ impl Dispatcher {
             "",
             SourceId::default(),
         );
-        if let Some(session) = self.sessions.get_mut(peer) {
+        if let Some(session) = self.peers.sessions.get_mut(peer) {
             session.planning.catalogue.fail_all(&Arc::new(failure));
         }
     }
@@ -93,7 +94,7 @@ impl Dispatcher {
         let mut waiting = Vec::new();
         for (peer, message) in &self.outbox.0 {
             if let Some(answer) = message.answer()
-                && let Some(session) = self.sessions.get_mut(*peer)
+                && let Some(session) = self.peers.sessions.get_mut(*peer)
                 && let Some(lineage) = &mut session.lineage
             {
                 let digest = match &answer.result {

@@ -45,13 +45,13 @@ impl Dispatcher {
     /// the server's death.
     pub fn stop_journal(&mut self, now: Duration) {
         self.journal = Default::default();
-        self.sessions.peers().into_iter().for_each(|peer| self.end_snapshot(peer));
+        self.peers.sessions.peers().into_iter().for_each(|peer| self.end_snapshot(peer));
         self.pump(now);
     }
 
     /// Sends all clients a notice.
     pub fn notify_all(&mut self, text: &str) {
-        for peer in self.sessions.peers() {
+        for peer in self.peers.sessions.peers() {
             self.outbox.push(peer, ServerToClient::Notice { text: text.into() });
         }
     }
@@ -59,7 +59,7 @@ impl Dispatcher {
     /// Handles the driver's report that a session's snapshot is in the journal.
     pub fn snapshot_written(&mut self, now: Duration, session: SessionId, snapshot: u64) {
         let Some(ClientSession { identity, lineage: Some(lineage), .. }) =
-            self.sessions.by_number(session)
+            self.peers.sessions.by_number(session)
         else {
             return;
         };
@@ -75,8 +75,8 @@ impl Dispatcher {
 
     /// Returns the record of the last numbers assigned.
     fn numbers(&self) -> JournalRecord {
-        let LastNumbers { session, incarnation } = self.sessions.numbers.last();
-        JournalRecord::Numbers { session, incarnation, workers: self.workers.next() }
+        let LastNumbers { session, incarnation } = self.peers.sessions.numbers.last();
+        JournalRecord::Numbers { session, incarnation, workers: self.peers.workers.next() }
     }
 
     /// Journals the numbers assigned so far.
@@ -88,8 +88,8 @@ impl Dispatcher {
     /// Returns the records with which a journal that begins now starts.
     pub fn journal_records(&self) -> Vec<JournalRecord> {
         let mut all = vec![self.numbers()];
-        all.extend(self.workers.records());
-        for session in self.sessions.iter() {
+        all.extend(self.peers.workers.records());
+        for session in self.peers.sessions.iter() {
             all.extend(session.records());
         }
         all
@@ -97,16 +97,16 @@ impl Dispatcher {
 
     /// Expects the workers of a journal to reconnect.
     pub fn expect_workers(&mut self, now: Duration, history: &mut History) {
-        self.expecting_since = Some(now);
+        self.awaited.since = Some(now);
         // Numbers may have been assigned that the journal does not have.
         let LastNumbers { session, incarnation } = history.last;
         if session > SessionId::NONE {
             let session = SessionId(session.0 + UNKNOWN);
             let incarnation = Incarnation(incarnation.0 + UNKNOWN);
-            self.sessions.numbers.skip_to(LastNumbers { session, incarnation });
-            self.predecessor = Some(self.sessions.numbers.last());
+            self.peers.sessions.numbers.skip_to(LastNumbers { session, incarnation });
+            self.awaited.predecessor = Some(self.peers.sessions.numbers.last());
         }
-        self.workers.expect(std::mem::take(&mut history.workers), history.workers_next);
+        self.peers.workers.expect(std::mem::take(&mut history.workers), history.workers_next);
     }
 
     /// Adopts a session of a journal; it waits for its client to reconnect.
@@ -126,7 +126,7 @@ impl Dispatcher {
         let batches = history.take_batches().map_err(unkept)?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
         let entitlement = Entitlement { is_away: true, ..self.entitle(&history.hello)? };
-        let incarnation = self.sessions.numbers.next_incarnation();
+        let incarnation = self.peers.sessions.numbers.next_incarnation();
         let mut lineage = Box::new(Lineage::new(limits));
         let (mut state, slots) = (SnapshotState::default(), history.slots);
         if let Some(base) = base {
@@ -165,7 +165,7 @@ impl Dispatcher {
         let numbers = (history.number, incarnation);
         self.scheduler.admit(peer, &entitlement);
         let session =
-            self.sessions.add(Identity::new(now, peer, numbers, *history.hello, entitlement));
+            self.peers.sessions.add(Identity::new(now, peer, numbers, *history.hello, entitlement));
         session.queue.received = history.received;
         session.unread = UnreadValues::new(self.limits.unread);
         (session.planning.catalogue, session.planning.templates) =
@@ -173,7 +173,7 @@ impl Dispatcher {
         session.lineage = Some(lineage);
         let workers: BTreeSet<WorkerId> = match slots.count() {
             // It had none yet: it waits for all workers of the journal.
-            0 => self.workers.expected().collect(),
+            0 => self.peers.workers.expected().collect(),
             _ => slots.hosts().into_iter().collect(),
         };
         session.phase.enter(Phase::Resuming(AwaitedWorkers::new(None, slots, workers)));
@@ -184,15 +184,15 @@ impl Dispatcher {
     /// Has a new session wait for workers, if not all announced ones are connected, or if the
     /// server was restarted just before.
     pub(super) fn await_workers(&mut self, now: Duration, peer: PeerId) {
-        let is_soon = self.expecting_since.is_some_and(|since| now < since + REJOIN);
-        let expected = self.workers.expected().filter(|_| is_soon);
+        let is_soon = self.awaited.since.is_some_and(|since| now < since + REJOIN);
+        let expected = self.peers.workers.expected().filter(|_| is_soon);
         let mut workers: BTreeSet<WorkerId> = expected.collect();
-        let is_early = !workers.is_empty() || self.workers.len() < self.announced;
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let is_early = !workers.is_empty() || self.peers.workers.len() < self.awaited.announced;
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         if is_early && session.lineage.is_some() {
             let slots = std::mem::take(&mut session.planning.catalogue.slots);
             if let Some(worker) = slots.home_worker() {
-                self.workers.release(worker);
+                self.peers.workers.release(worker);
             }
             // The connected workers are awaited as well: they may leave before the others connect.
             workers.extend(slots.hosts());
@@ -206,11 +206,11 @@ impl Dispatcher {
     /// that it waits for.
     pub fn client_returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
         self.set_away(peer, false);
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         if let Some(awaited) = session.phase.awaited_mut() {
             awaited.since = Some(now);
         }
-        if session.has_queued() && self.workers.len() == 0 {
+        if session.has_queued() && self.peers.workers.len() == 0 {
             session.queue.workerless_since = Some(now);
         }
         if let Some(lineage) = &mut session.lineage {
@@ -224,16 +224,16 @@ impl Dispatcher {
 
     /// Resumes the sessions whose awaited peers are all connected.
     pub(super) fn resume_ready(&mut self, now: Duration) {
-        if self.expecting_since.is_some_and(|since| now >= since + REJOIN_WITHIN) {
-            self.expecting_since = None;
-            for id in self.workers.forget_expected() {
+        if self.awaited.since.is_some_and(|since| now >= since + REJOIN_WITHIN) {
+            self.awaited.since = None;
+            for id in self.peers.workers.forget_expected() {
                 self.journal.add(|| JournalRecord::WorkerLost { id });
             }
         }
         let waits =
             |session: &&ClientSession| session.phase.awaited().is_some_and(|it| it.since.is_some());
         let peers: Vec<PeerId> =
-            self.sessions.iter().filter(waits).map(|session| session.identity.peer).collect();
+            self.peers.sessions.iter().filter(waits).map(|session| session.identity.peer).collect();
         if !peers.is_empty() {
             peers.into_iter().for_each(|peer| self.resume_session(now, peer));
             self.pump(now);
@@ -241,24 +241,25 @@ impl Dispatcher {
     }
 
     fn resume_session(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let (Some(awaited), Some(lineage)) = (session.phase.awaited_mut(), &session.lineage) else {
             return;
         };
         let Some(since) = awaited.since else { return };
         let mut missing = awaited.workers.clone();
-        missing.retain(|worker| self.workers.by_id(*worker).is_none());
+        missing.retain(|worker| self.peers.workers.by_id(*worker).is_none());
         let wait = self.limits.worker_wait;
-        let is_incomplete = !missing.is_empty() || self.workers.len() < self.announced;
+        let is_incomplete =
+            !missing.is_empty() || self.peers.workers.len() < self.awaited.announced;
         let is_early = is_incomplete && now < since + REJOIN.min(wait);
-        if is_early || self.workers.len() == 0 {
+        if is_early || self.peers.workers.len() == 0 {
             return;
         }
-        let is_connected = |worker: WorkerId| self.workers.by_id(worker).is_some();
+        let is_connected = |worker: WorkerId| self.peers.workers.by_id(worker).is_some();
         if let Err(reason) = lineage.base_on(is_connected) {
             let of_base = lineage.base.as_ref().map(SessionSnapshot::workers).unwrap_or_default();
             let gone = of_base.into_iter().filter(|id| !is_connected(*id));
-            let names: Vec<String> = gone.map(|id| self.workers.name_of(id)).collect();
+            let names: Vec<String> = gone.map(|id| self.peers.workers.name_of(id)).collect();
             let names = names.join(", ");
             if now >= since + wait {
                 let reason = format!(
@@ -279,9 +280,9 @@ impl Dispatcher {
 
     /// Assigns an adopted session its slots, those of missing workers on others, and restores it.
     fn resume_on_slots(&mut self, now: Duration, peer: PeerId, missing: &BTreeSet<WorkerId>) {
-        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         let hosts = self.allowed_hosts(&session.identity.entitlement);
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         let before = session.phase.enter(Phase::Running);
         let is_new = matches!(before, Phase::Starting(_));
@@ -299,13 +300,13 @@ impl Dispatcher {
             }
         }
         if slots.home().is_none() {
-            let home = self.workers.assign(&hosts);
+            let home = self.peers.workers.assign(&hosts);
             slots.set_home(home.and_then(|worker| slots.on(worker).first().copied()));
         } else if let Some(worker) = slots.home_worker() {
-            self.workers.count_home(worker);
+            self.peers.workers.count_home(worker);
         }
-        slots.set_fabrics(&Arc::new(self.workers.fabrics()));
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        slots.set_fabrics(&Arc::new(self.peers.workers.fabrics()));
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         if lineage.log.is_replaying() && before > 0 {
             slots.limit_plans(Some(before));
@@ -324,7 +325,7 @@ impl Dispatcher {
             |worker: &WorkerId| lineage.base.as_ref().is_ok_and(|it| it.involves(*worker));
         lineage.lacks_second_copy |= missing.iter().any(is_lost);
         self.observability.emit_recovery(now, session, count);
-        for worker in self.workers.iter() {
+        for worker in self.peers.workers.iter() {
             self.outbox.extend(worker.peer, session.identity.admission());
         }
         let text = format!(

@@ -8,8 +8,7 @@ use gt_ir::message::{
     ClientToServer, ServerToClient, ServerToWatcher, WatcherToServer, WorkerToServer,
 };
 
-use super::{Dispatcher, peers};
-use crate::observability::PeerDirectory;
+use super::Dispatcher;
 use crate::peer::{FromPeer, PeerId};
 
 impl Dispatcher {
@@ -21,7 +20,7 @@ impl Dispatcher {
             FromPeer::Worker(message) => self.handle_worker(now, peer, message),
             FromPeer::Watcher(message) => self.handle_watcher(now, peer, message),
             FromPeer::Goodbye(_) => {
-                if let Some(worker) = self.workers.get_mut(peer) {
+                if let Some(worker) = self.peers.workers.get_mut(peer) {
                     worker.is_stopped = true;
                 }
                 self.disconnect(now, peer, "said goodbye");
@@ -39,7 +38,7 @@ impl Dispatcher {
         frames: Vec<Bytes>,
         received: u64,
     ) {
-        if let Some(session) = self.sessions.get_mut(peer) {
+        if let Some(session) = self.peers.sessions.get_mut(peer) {
             session.queue.received = received;
         }
         self.receive(now, peer, batch, Some(frames));
@@ -50,7 +49,7 @@ impl Dispatcher {
             ClientToServer::Stream(batch) => self.receive(now, peer, batch, None),
             ClientToServer::AwaitCredit => self.client_waits(now, peer),
             ClientToServer::Received { request } => {
-                if let Some(session) = self.sessions.get_mut(peer) {
+                if let Some(session) = self.peers.sessions.get_mut(peer) {
                     session.unread.remove(request);
                 }
                 self.pump(now);
@@ -64,7 +63,7 @@ impl Dispatcher {
                 self.observability.measure(now, &mut self.outbox, peer, sent, here);
             }
             ClientToServer::Events { events, dropped } => {
-                let peers = peers!(self);
+                let peers = &self.peers;
                 self.observability.take_client_events(now, peer, events, dropped, peers);
             }
         }
@@ -114,12 +113,12 @@ impl Dispatcher {
                 self.observability.measure(now, &mut self.outbox, peer, sent, here);
             }
             WorkerToServer::Report(report) => {
-                if let Some(worker) = self.workers.get(peer) {
+                if let Some(worker) = self.peers.workers.get(peer) {
                     self.observability.take_report(worker.id, peer, *report);
                 }
             }
             WorkerToServer::Events { events, dropped } => {
-                let peers = peers!(self);
+                let peers = &self.peers;
                 self.observability.take_worker_events(now, peer, events, dropped, peers);
             }
         }
@@ -132,7 +131,7 @@ impl Dispatcher {
                 self.outbox.push(peer, ServerToWatcher::Status { request, status });
             }
             WatcherToServer::Poll { limit } => {
-                self.observability.send_events(&mut self.outbox, peer, limit, peers!(self));
+                self.observability.send_events(&mut self.outbox, peer, limit, &self.peers);
             }
         }
     }
@@ -147,9 +146,9 @@ impl Dispatcher {
 
     /// Handles a client's report that it has mapped a block.
     fn release_from_client(&mut self, now: Duration, token: u128) {
-        if !self.release_block(now, token) && self.predecessor.is_some() {
+        if !self.release_block(now, token) && self.awaited.predecessor.is_some() {
             // A worker lent the block before the server was restarted.
-            let workers = self.workers.iter();
+            let workers = self.peers.workers.iter();
             workers.for_each(|worker| self.outbox.release(worker.peer, token));
         }
     }

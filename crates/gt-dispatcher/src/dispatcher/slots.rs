@@ -19,13 +19,15 @@ use crate::workers::RegisteredWorker;
 impl Dispatcher {
     /// Assigns a new worker slots of every session that may be on it.
     pub(super) fn add_slots(&mut self, now: Duration, worker: WorkerId) {
-        self.planner.set_rate(self.workers.rate());
-        if self.workers.len() >= self.announced {
-            self.announced = 0;
+        self.planner.set_rate(self.peers.workers.rate());
+        if self.peers.workers.len() >= self.awaited.announced {
+            self.awaited.announced = 0;
         }
-        let Some(host) = self.workers.by_id(worker).map(RegisteredWorker::host) else { return };
-        for peer in self.sessions.peers() {
-            let Some(session) = self.sessions.get(peer) else { continue };
+        let Some(host) = self.peers.workers.by_id(worker).map(RegisteredWorker::host) else {
+            return;
+        };
+        for peer in self.peers.sessions.peers() {
+            let Some(session) = self.peers.sessions.get(peer) else { continue };
             // A session that awaits its own workers is placed when these are back.
             if self.allowed_hosts(&session.identity.entitlement).contains(&host)
                 && session.phase.awaited().is_none()
@@ -40,8 +42,8 @@ impl Dispatcher {
     /// new slot, unless the number of slots is fixed. Otherwise the worker takes over from workers
     /// that host several slots, at the next snapshot.
     fn add_slot(&mut self, now: Duration, peer: PeerId, host: Host) {
-        let fabrics = Arc::new(self.workers.fabrics());
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let fabrics = Arc::new(self.peers.workers.fabrics());
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let had_worker = session.has_worker();
         let catalogue = &mut session.planning.catalogue;
         let (hosts_version, parameters) =
@@ -75,7 +77,7 @@ impl Dispatcher {
             }
             let slots = &session.planning.catalogue.slots;
             if let Some(worker) = slots.home_worker() {
-                self.workers.count_home(worker);
+                self.peers.workers.count_home(worker);
             }
         }
         self.notify_arithmetic_change(peer, &before);
@@ -85,9 +87,9 @@ impl Dispatcher {
     /// Finds work for a new worker on which a session has no slot yet: it takes over from workers
     /// that host several slots, or else the user is notified, once, that it is spare.
     fn use_joined_worker(&mut self, now: Duration, peer: PeerId, worker: WorkerId) {
-        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         let hosts = self.hosts_of(session);
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { planning, lineage, account, .. } = session;
         let slots = &planning.catalogue.slots;
         if !slots.on(worker).is_empty() {
@@ -110,17 +112,18 @@ impl Dispatcher {
     /// Notifies a session's user of slots on workers whose arithmetic differs from that of the
     /// workers `before`.
     pub(super) fn notify_arithmetic_change(&mut self, peer: PeerId, before: &[u64]) {
-        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         let slots = session.slots();
         let is_other = |(slot, old): &(SlotId, &u64)| slots.arithmetic(*slot) != **old;
         let others: Vec<_> = slots.all().zip(before).filter(is_other).collect();
         for (slot, old) in others {
-            let Some(host) = slots.host(slot).and_then(|host| self.workers.by_id(host)) else {
+            let Some(host) = slots.host(slot).and_then(|host| self.peers.workers.by_id(host))
+            else {
                 continue;
             };
             let number = slots.number(slot).unwrap_or(slot.0);
             let [new, old] =
-                [slots.arithmetic(slot), *old].map(|number| self.workers.arithmetic(number));
+                [slots.arithmetic(slot), *old].map(|number| self.peers.workers.arithmetic(number));
             let text = format!(
                 "slot {number} is on the worker '{}' now, which computes with {new}, not {old}: results may differ in their last bits",
                 host.name
@@ -141,12 +144,12 @@ impl Dispatcher {
     /// Moves slots from workers that host several to workers with fewer: the session resumes there
     /// from the snapshot that was just taken.
     pub(super) fn rebalance_slots(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         let hosts = self.hosts_of(session);
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         lineage.rebalance_done();
-        let is_connected = |worker| self.workers.by_id(worker).is_some();
+        let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
         let slots = &mut session.planning.catalogue.slots;
         let moves = slots.rebalanced(&hosts);
         if moves.is_empty() || lineage.base_on(is_connected).is_err() {
@@ -158,12 +161,12 @@ impl Dispatcher {
         }
         let after = slots.home_worker();
         if before != after {
-            before.into_iter().for_each(|worker| self.workers.release(worker));
-            after.into_iter().for_each(|worker| self.workers.count_home(worker));
+            before.into_iter().for_each(|worker| self.peers.workers.release(worker));
+            after.into_iter().for_each(|worker| self.peers.workers.count_home(worker));
         }
         self.journal.extend(|| session.slots_record());
         let number = |slot: SlotId| session.planning.catalogue.slots.number(slot).unwrap_or(slot.0);
-        let name = |id: WorkerId| self.workers.name_of(id);
+        let name = |id: WorkerId| self.peers.workers.name_of(id);
         let moved =
             moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(to.worker)));
         let text = format!("slots move: {}", moved.collect::<Vec<_>>().join(", "));
@@ -176,9 +179,9 @@ impl Dispatcher {
     /// Handles a change of the planning parameters as a stream is planned: new slots get workers,
     /// and the journal gets the slots.
     pub(super) fn parameters_changed(&mut self, peer: PeerId) {
-        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         let hosts = self.allowed_hosts(&session.identity.entitlement);
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         session.planning.catalogue.slots.assign_hosts(&hosts);
         session.planning.plans.hosts_changed();
         self.journal.extend(|| session.slots_record());
@@ -188,15 +191,17 @@ impl Dispatcher {
     /// may be lost as well.
     pub(super) fn restore_second_copies(&mut self, peer: PeerId) {
         let Some(ClientSession { identity, lineage: Some(lineage), .. }) =
-            self.sessions.get_mut(peer)
+            self.peers.sessions.get_mut(peer)
         else {
             return;
         };
-        let is_connected = |worker: WorkerId| self.workers.by_id(worker).is_some();
+        let is_connected = |worker: WorkerId| self.peers.workers.by_id(worker).is_some();
         for (slot, holder) in lineage.single_copies(is_connected) {
-            let Some(to) = keeper(&self.workers, holder, &lineage.unreachable) else { continue };
+            let Some(to) = keeper(&self.peers.workers, holder, &lineage.unreachable) else {
+                continue;
+            };
             let Some(snapshot) = lineage.copy_to(slot, to) else { continue };
-            let Some(holder) = self.workers.by_id(holder) else { continue };
+            let Some(holder) = self.peers.workers.by_id(holder) else { continue };
             let message =
                 ServerToWorker::HandOver { session: identity.number, slot, snapshot, to: Some(to) };
             self.outbox.push(holder.peer, message);

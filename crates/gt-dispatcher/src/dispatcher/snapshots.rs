@@ -34,7 +34,7 @@ pub(super) fn keeper(
 impl Dispatcher {
     /// Takes snapshots of the sessions for which they are due.
     pub(super) fn take_snapshots(&mut self, now: Duration) {
-        let with_workers = self.sessions.iter().filter(|session| session.has_worker());
+        let with_workers = self.peers.sessions.iter().filter(|session| session.has_worker());
         let peers: Vec<PeerId> = with_workers.map(|session| session.identity.peer).collect();
         for peer in peers {
             self.take_snapshot_if_due(now, peer);
@@ -47,7 +47,7 @@ impl Dispatcher {
         if self.trials.is_running() {
             return;
         }
-        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         let Some(lineage) = &session.lineage else { return };
         if session.phase.is_rewound() {
             return;
@@ -62,7 +62,7 @@ impl Dispatcher {
     /// Notes that a batch of a session is planned, perhaps in part, with this number of slots at
     /// its beginning. Returns whether the session has a lineage.
     pub(super) fn note_planned(&mut self, peer: PeerId, batch: u64, slots: usize) -> bool {
-        let Some(session) = self.sessions.get_mut(peer) else { return false };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return false };
         let Some(lineage) = &mut session.lineage else { return false };
         let queued = session.queue.batches.front().map(|next| next.batch);
         lineage.planned(batch, queued, slots);
@@ -71,7 +71,7 @@ impl Dispatcher {
 
     /// Takes a snapshot of a session at this point of its stream, if it is between two batches.
     fn take_snapshot(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, queue, planning, lineage, account, .. } = session;
         let Planning { catalogue, templates, .. } = planning;
         let Some(lineage) = lineage else { return };
@@ -87,7 +87,7 @@ impl Dispatcher {
         let mut copies = BTreeMap::new();
         for slot in catalogue.slots.all().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };
-            let keeper = keeper(&self.workers, host, &lineage.unreachable);
+            let keeper = keeper(&self.peers.workers, host, &lineage.unreachable);
             copies.insert(slot, SlotCopy { host, keeper, bytes: 0, kept: None });
         }
         let state = SnapshotState { catalogue: catalogue.clone(), templates: templates.clone() };
@@ -110,12 +110,12 @@ impl Dispatcher {
     /// Stores values of a snapshot that no worker can hold, or forwards those of a handover.
     pub(super) fn keep_backup(&mut self, now: Duration, from: PeerId, backup: Backup) {
         let (owner, number) = (backup.owner, backup.snapshot);
-        let Some(worker) = self.workers.get(from).map(|worker| worker.id) else { return };
-        let Some(session) = self.sessions.by_number_mut(owner.session) else { return };
+        let Some(worker) = self.peers.workers.get(from).map(|worker| worker.id) else { return };
+        let Some(session) = self.peers.sessions.by_number_mut(owner.session) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         if lineage.handovers.contains_key(&owner.slot) {
             let host = session.planning.catalogue.slots.host(owner.slot);
-            if let Some(host) = host.and_then(|worker| self.workers.by_id(worker)) {
+            if let Some(host) = host.and_then(|worker| self.peers.workers.by_id(worker)) {
                 self.outbox.push(host.peer, ServerToWorker::Backup(Box::new(backup)));
             }
             return;
@@ -149,18 +149,18 @@ impl Dispatcher {
         result: Result<u64, Unkept>,
     ) {
         let Some(ClientSession { identity, queue, lineage: Some(lineage), .. }) =
-            self.sessions.by_number_mut(session)
+            self.peers.sessions.by_number_mut(session)
         else {
             return;
         };
         let peer = identity.peer;
-        let from = self.workers.get(from).map(|worker| worker.id);
+        let from = self.peers.workers.get(from).map(|worker| worker.id);
         if lineage.base.as_ref().is_ok_and(|base| base.number == snapshot) {
             match (result, lineage.handovers.get_mut(&slot)) {
                 (Ok(_), _) => {
                     lineage.handovers.remove(&slot);
                     lineage.copying.remove(&slot);
-                    let is_connected = |worker| self.workers.by_id(worker).is_some();
+                    let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
                     if let Some(from) = from
                         && lineage
                             .base
@@ -176,7 +176,7 @@ impl Dispatcher {
                 {
                     *is_indirect = true;
                     let message = ServerToWorker::HandOver { session, slot, snapshot, to: None };
-                    if let Some(holder) = self.workers.by_id(*holder) {
+                    if let Some(holder) = self.peers.workers.by_id(*holder) {
                         self.outbox.push(holder.peer, message);
                     }
                 }
@@ -187,7 +187,7 @@ impl Dispatcher {
                     self.refuse(now, peer, reason);
                 }
                 (Err(reason), None) => {
-                    let is_connected = |worker| self.workers.by_id(worker).is_some();
+                    let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
                     if from.is_some_and(|from| lineage.lose_copy(now, slot, from, is_connected)) {
                         self.lose_base(now, peer, &reason.to_string());
                     }
@@ -221,7 +221,7 @@ impl Dispatcher {
     /// Completes a session's pending snapshot, once all of its values are stored and all requests
     /// before it are answered.
     pub(super) fn end_snapshot(&mut self, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         if !lineage.is_pending_stored() {
             return;
@@ -240,7 +240,7 @@ impl Dispatcher {
 
     /// Handles a client's confirmation that it has received all messages sent before a snapshot.
     pub(super) fn snapshot_confirmed(&mut self, peer: PeerId, snapshot: u64) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, queue, lineage: Some(lineage), .. } = session else {
             return;
         };
@@ -257,7 +257,7 @@ impl Dispatcher {
 
     /// Makes a session's pending snapshot its base.
     pub(super) fn adopt_snapshot(&mut self, peer: PeerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, lineage: Some(lineage), .. } = session else { return };
         let (blocks, before) = lineage.complete();
         let Ok(base) = &lineage.base else { return };
@@ -270,7 +270,7 @@ impl Dispatcher {
 
     /// Notifies workers which snapshots to retain.
     fn notify_holders(&mut self, holders: BTreeSet<WorkerId>, retain: &ServerToWorker) {
-        for worker in holders.into_iter().filter_map(|id| self.workers.by_id(id)) {
+        for worker in holders.into_iter().filter_map(|id| self.peers.workers.by_id(id)) {
             self.outbox.push(worker.peer, retain.clone());
         }
     }
@@ -284,7 +284,7 @@ impl Dispatcher {
 
     /// Abandons a session's pending snapshot.
     fn abandon_snapshot(&mut self, peer: PeerId, reason: &str) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, lineage, .. } = session;
         let Some(lineage) = lineage else { return };
         let Some(pending) = &lineage.pending else { return };
@@ -300,7 +300,7 @@ impl Dispatcher {
             // The journal has the abandoned snapshot as the base.
             self.journal.extend(|| session.records());
         }
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, lineage: Some(lineage), .. } = session else { return };
         let retain = lineage.retain(identity.number);
         self.notify_holders(holders, &retain);
@@ -312,7 +312,7 @@ impl Dispatcher {
 
     /// Handles the loss of a session's base: a worker has dropped its values.
     fn lose_base(&mut self, now: Duration, peer: PeerId, reason: &str) {
-        if self.sessions.get(peer).is_some_and(ClientSession::is_restoring) {
+        if self.peers.sessions.get(peer).is_some_and(ClientSession::is_restoring) {
             let reason = format!("its tensors could not be restored: {reason}");
             return self.refuse(now, peer, reason);
         }
@@ -323,7 +323,7 @@ impl Dispatcher {
 
     /// Marks a session as having no snapshot to be restored from, for this reason.
     pub(super) fn unprotect(&mut self, peer: PeerId, reason: &str) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, lineage: Some(lineage), .. } = session else { return };
         let snapshots = lineage.base.as_ref().ok().into_iter().chain(&lineage.pending);
         let holders = snapshots.flat_map(SessionSnapshot::workers).collect();
@@ -339,7 +339,7 @@ impl Dispatcher {
     /// Handles the loss of a worker that holds values of a session: the next snapshot stores them
     /// elsewhere.
     pub(super) fn lose_copies(&mut self, peer: PeerId, worker: WorkerId) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         // The lost worker may have been the one that could not be reached.
         lineage.abandoned_workers.clear();
@@ -353,7 +353,8 @@ impl Dispatcher {
     /// Releases a client's shared memory that a worker has mapped, once its values are in a
     /// snapshot.
     pub(super) fn release(&mut self, now: Duration, owner: PeerId, token: u128) {
-        let lineage = self.sessions.get_mut(owner).and_then(|session| session.lineage.as_mut());
+        let lineage =
+            self.peers.sessions.get_mut(owner).and_then(|session| session.lineage.as_mut());
         if !lineage.is_some_and(|lineage| lineage.hold(now, token)) {
             self.outbox.release(owner, token);
         }

@@ -75,7 +75,8 @@ impl Dispatcher {
     /// Returns the session on trial, if no other session had commands in flight to the lost worker.
     pub(super) fn alone_on(&self, lost: WorkerId) -> Option<PeerId> {
         let tried = self.trials.tried?;
-        let mut others = self.sessions.iter().filter(|session| session.identity.peer != tried);
+        let mut others =
+            self.peers.sessions.iter().filter(|session| session.identity.peer != tried);
         (!others.any(|other| runs_on(other, lost))).then_some(tried)
     }
 
@@ -89,7 +90,8 @@ impl Dispatcher {
         lost: &RegisteredWorker,
         is_alone: bool,
     ) -> bool {
-        let Some(ClientSession { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
+        let Some(ClientSession { lineage: Some(lineage), .. }) = self.peers.sessions.get_mut(peer)
+        else {
             return true;
         };
         let verdict = lineage.suspicion.worker_died(batches, &lost.name, is_alone);
@@ -101,7 +103,7 @@ impl Dispatcher {
     /// Notifies a session's user of commands that are given up, or ends the session. Returns
     /// whether it continues.
     fn apply_verdict(&mut self, now: Duration, peer: PeerId, verdict: TrialVerdict) -> bool {
-        let Some(session) = self.sessions.get(peer) else { return true };
+        let Some(session) = self.peers.sessions.get(peer) else { return true };
         let label = &session.identity.label;
         let (failure, continues) = match verdict {
             TrialVerdict::Try => return true,
@@ -125,19 +127,19 @@ impl Dispatcher {
         if !self.trials.is_on {
             return;
         }
-        self.sessions.iter_mut().for_each(ClientSession::acquit_if_done);
-        self.trials.is_on = self.sessions.iter().any(ClientSession::is_suspected);
+        self.peers.sessions.iter_mut().for_each(ClientSession::acquit_if_done);
+        self.trials.is_on = self.peers.sessions.iter().any(ClientSession::is_suspected);
         let window = self.limits.lane_window;
         let is_due = |session: &ClientSession| session.is_tried_next() && session.is_ready(window);
         let continues = |session: &&ClientSession| {
             session.is_suspected() && (is_due(session) || !session.flow.is_idle())
         };
-        let tried = self.trials.tried.and_then(|tried| self.sessions.get(tried));
+        let tried = self.trials.tried.and_then(|tried| self.peers.sessions.get(tried));
         self.trials.begins = None;
         let tried = tried.filter(continues);
         let mut next = tried.filter(|session| !session.account.is_stuck());
         if next.is_none() {
-            let idle = self.sessions.iter().filter(|it| is_due(it) && it.flow.is_idle());
+            let idle = self.peers.sessions.iter().filter(|it| is_due(it) && it.flow.is_idle());
             let has_killed = |session: &&ClientSession| {
                 session.lineage.as_ref().is_some_and(|lineage| lineage.suspicion.has_killed())
             };
@@ -170,7 +172,7 @@ impl Dispatcher {
 
     /// Probes all workers of the session on trial, with a command that does nothing.
     fn probe(&mut self, now: Duration, peer: PeerId) {
-        let Some(session) = self.sessions.get(peer) else { return };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         let slots = &session.planning.catalogue.slots;
         for slot in slots.all().filter(|slot| slots.host(*slot).is_some()) {
             self.streams.push(slot, WorkerCommand::Slots(slots.hosts()));
@@ -181,9 +183,13 @@ impl Dispatcher {
     /// Returns when a session's trial may begin, if its workers hold the only copies of other
     /// sessions' values, as after other deaths just before.
     fn begins(&self, tried: &ClientSession) -> Option<Duration> {
-        let (hosts, is_connected) = (hosts(tried), |worker| self.workers.by_id(worker).is_some());
-        let mut others =
-            self.sessions.iter().filter(|session| session.identity.peer != tried.identity.peer);
+        let (hosts, is_connected) =
+            (hosts(tried), |worker| self.peers.workers.by_id(worker).is_some());
+        let mut others = self
+            .peers
+            .sessions
+            .iter()
+            .filter(|session| session.identity.peer != tried.identity.peer);
         let is_exposed = others.any(|other| {
             other.lineage.as_ref().is_some_and(|lineage| lineage.is_exposed(&hosts, is_connected))
         });
@@ -194,14 +200,15 @@ impl Dispatcher {
     /// which other sessions use too.
     fn lacks_spare(&self, tried: &ClientSession) -> bool {
         let lineage = tried.lineage.as_ref();
-        self.workers.len() < 2
-            && self.sessions.len() > 1
+        self.peers.workers.len() < 2
+            && self.peers.sessions.len() > 1
             && lineage.is_some_and(|lineage| lineage.suspicion.has_last_chance())
     }
 
     /// Gives up a command that killed workers, as there is no spare worker to try it on.
     fn give_up_last_chance(&mut self, now: Duration, peer: PeerId) {
-        let Some(ClientSession { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
+        let Some(ClientSession { lineage: Some(lineage), .. }) = self.peers.sessions.get_mut(peer)
+        else {
             return;
         };
         let verdict = lineage.suspicion.give_up_last_chance();
@@ -211,7 +218,8 @@ impl Dispatcher {
     /// Returns when a trial that waits begins at the latest.
     pub(super) fn next_trial(&self) -> Option<Duration> {
         let begins = self.trials.begins;
-        let shortages = self.sessions.iter().flat_map(|session| session.account.shortages.values());
+        let shortages =
+            self.peers.sessions.iter().flat_map(|session| session.account.shortages.values());
         let short = shortages.filter(|it| self.trials.is_on && !it.is_long);
         begins.into_iter().chain(short.map(|it| it.begun + PATIENCE)).min()
     }
@@ -221,7 +229,9 @@ impl Dispatcher {
         if self.next_trial().is_none_or(|due| now < due) {
             return;
         }
-        for shortage in self.sessions.iter_mut().flat_map(|it| it.account.shortages.values_mut()) {
+        for shortage in
+            self.peers.sessions.iter_mut().flat_map(|it| it.account.shortages.values_mut())
+        {
             shortage.is_long |= now >= shortage.begun + PATIENCE;
         }
         self.pump(now);
@@ -234,13 +244,16 @@ impl Dispatcher {
         if !self.trials.is_on {
             return true;
         }
-        let Some(tried) = self.trials.tried.and_then(|tried| self.sessions.get(tried)) else {
+        let Some(tried) = self.trials.tried.and_then(|tried| self.peers.sessions.get(tried)) else {
             return !session.is_tried_next();
         };
         let (hosts, is_short) = (hosts(tried), !tried.account.shortages.is_empty());
         if session.identity.peer == tried.identity.peer {
-            let mut others =
-                self.sessions.iter().filter(|other| other.identity.peer != tried.identity.peer);
+            let mut others = self
+                .peers
+                .sessions
+                .iter()
+                .filter(|other| other.identity.peer != tried.identity.peer);
             let runs = |other: &ClientSession| hosts.iter().any(|host| holds_up(other, *host));
             let is_probed = self.trials.probed == Some(placement(tried));
             return is_short || is_probed && tried.flow.is_idle() && !others.any(runs);

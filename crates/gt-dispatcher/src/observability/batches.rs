@@ -7,9 +7,10 @@ use gt_ir::event::{Event, EventKind, Track, What};
 use gt_ir::message::Failure;
 
 use super::log::LineKind;
-use super::{Observability, PeerDirectory, of_batch};
+use super::{Observability, of_batch};
 use crate::answers::PendingFetch;
 use crate::peer::PeerId;
+use crate::peers::Peers;
 use crate::sessions::ClientSession;
 
 /// Queueing times up to this emit no event.
@@ -23,7 +24,7 @@ impl Observability {
         session: &ClientSession,
         weight: u64,
         (since, begin): (Duration, Duration),
-        peers: PeerDirectory,
+        peers: &Peers,
     ) {
         let end = self.time(now);
         if begin > since + SOON {
@@ -47,7 +48,7 @@ impl Observability {
         peer: PeerId,
         request: &PendingFetch,
         result: &Result<Content, Failure>,
-        peers: PeerDirectory,
+        peers: &Peers,
     ) {
         let bytes = result.as_ref().map_or(0, |content| content.meta().bytes());
         let success = if result.is_ok() { "True" } else { "False" };

@@ -23,8 +23,7 @@ use gt_ir::{ClientCommand, Incarnation, SessionId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::peer::{PeerId, PeerOutbox};
-use crate::sessions::Sessions;
-use crate::workers::Workers;
+use crate::peers::Peers;
 use clocks::PeerClocks;
 use log::{LineKind, Log, word};
 use watchers::{Watchers, summarize};
@@ -34,36 +33,6 @@ use watchers::of_batch;
 
 /// Reads the time while a message is being handled. Without one, handling takes no time.
 pub type Clock = Box<dyn Fn() -> Duration + Send>;
-
-/// The registered peers, to resolve names.
-#[derive(Clone, Copy)]
-pub(crate) struct PeerDirectory<'a> {
-    pub sessions: &'a Sessions,
-    pub workers: &'a Workers,
-}
-
-impl PeerDirectory<'_> {
-    /// Returns the name of a session, worker, slot or signal.
-    pub fn name(&self, named: Named) -> Option<String> {
-        match named {
-            Named::Session(number) => Some(self.sessions.by_number(number)?.identity.label.clone()),
-            Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
-            Named::Slot { session, slot } => {
-                let slots = &self.sessions.by_number(session)?.planning.catalogue.slots;
-                Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
-            }
-            Named::Signal { session, number } => {
-                let session = self.sessions.by_number(session)?;
-                Some(word(session.planning.catalogue.signal(number)?.name()))
-            }
-        }
-    }
-
-    fn all(&self) -> Vec<PeerId> {
-        let workers = self.workers.iter().map(|worker| worker.peer);
-        self.sessions.peers().into_iter().chain(workers).collect()
-    }
-}
 
 /// The log, the watchers, and the state needed to serve them.
 #[derive(Default)]
@@ -121,7 +90,7 @@ impl Observability {
         now: Duration,
         outbox: &mut PeerOutbox,
         peer: PeerId,
-        peers: PeerDirectory,
+        peers: &Peers,
     ) {
         let was_on = self.is_on();
         self.watchers.add(peer);
@@ -136,7 +105,7 @@ impl Observability {
         now: Duration,
         outbox: &mut PeerOutbox,
         peer: PeerId,
-        peers: PeerDirectory,
+        peers: &Peers,
     ) {
         self.clocks.forget(peer);
         if self.watchers.remove(peer) && !self.is_on() {
@@ -145,13 +114,7 @@ impl Observability {
         }
     }
 
-    fn observe_all(
-        &mut self,
-        now: Duration,
-        outbox: &mut PeerOutbox,
-        peers: PeerDirectory,
-        on: bool,
-    ) {
+    fn observe_all(&mut self, now: Duration, outbox: &mut PeerOutbox, peers: &Peers, on: bool) {
         self.clocks.clear();
         peers.all().into_iter().for_each(|peer| self.observe(now, outbox, peer, on));
     }
@@ -192,9 +155,9 @@ impl Observability {
         outbox: &mut PeerOutbox,
         peer: PeerId,
         limit: u32,
-        peers: PeerDirectory,
+        peers: &Peers,
     ) {
-        let messages = self.watchers.poll(peer, limit, |named| peers.name(named));
+        let messages = self.watchers.poll(peer, limit, |named| shown(peers, named));
         messages.into_iter().for_each(|message| outbox.push(peer, message));
     }
 
@@ -205,7 +168,7 @@ impl Observability {
         peer: PeerId,
         events: Vec<Event>,
         dropped: u64,
-        peers: PeerDirectory,
+        peers: &Peers,
     ) {
         let Some(session) = peers.sessions.get(peer) else { return };
         self.count_dropped(dropped);
@@ -222,7 +185,7 @@ impl Observability {
         peer: PeerId,
         events: Vec<(Incarnation, Event)>,
         dropped: u64,
-        peers: PeerDirectory,
+        peers: &Peers,
     ) {
         let Some(worker) = peers.workers.get(peer) else { return };
         self.count_dropped(dropped);
@@ -240,7 +203,7 @@ impl Observability {
     }
 
     /// Emits an event in times of a peer's clock.
-    fn emit_translated(&mut self, now: Duration, peer: PeerId, event: Event, peers: PeerDirectory) {
+    fn emit_translated(&mut self, now: Duration, peer: PeerId, event: Event, peers: &Peers) {
         let begin = self.clocks.translate(peer, event.begin);
         let end = self.clocks.translate(peer, event.end);
         self.emit(now, Event { begin, end, ..event }, peers);
@@ -258,11 +221,11 @@ impl Observability {
     }
 
     /// Logs an event, and queues it for watchers.
-    pub fn emit(&mut self, now: Duration, event: Event, peers: PeerDirectory) {
+    pub fn emit(&mut self, now: Duration, event: Event, peers: &Peers) {
         if let Some(log) = &mut self.log
             && event.what != What::Control
         {
-            log.event(now, &event, &|named| peers.name(named));
+            log.event(now, &event, &|named| shown(peers, named));
         }
         self.enqueue(event);
     }
@@ -345,4 +308,11 @@ fn is_invoked(command: &ClientCommand) -> bool {
 /// Returns how many instructions a command stands for.
 fn count(weight: u64, is_invoked: bool) -> u64 {
     if is_invoked { weight } else { 1 }
+}
+
+/// Returns the name of a session, worker, slot or signal, as one word: names of signals are the
+/// user's, and the others are words already.
+fn shown(peers: &Peers, named: Named) -> Option<String> {
+    let name = peers.name(named)?;
+    Some(if matches!(named, Named::Signal { .. }) { word(&name) } else { name })
 }

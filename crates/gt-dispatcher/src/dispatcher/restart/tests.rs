@@ -34,7 +34,7 @@ fn a_base_from_the_journal_has_its_slots() {
     let mut dispatcher = Dispatcher::new(String::new(), limits, None);
     let session = history.take_sessions().remove(0);
     dispatcher.adopt(Duration::ZERO, PeerId::client(1), session).unwrap();
-    let session = dispatcher.sessions.get_mut(PeerId::client(1)).unwrap();
+    let session = dispatcher.peers.sessions.get_mut(PeerId::client(1)).unwrap();
     assert_eq!(session.planning.catalogue.slots.count(), 0, "its workers have not reconnected");
     let state = session.lineage.as_mut().unwrap().rewind(|_| true).unwrap();
     assert_eq!(state.catalogue.slots.count(), 2);

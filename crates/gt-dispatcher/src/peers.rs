@@ -1,0 +1,38 @@
+//! The peers that have sessions or are workers, by name.
+
+use gt_ir::message::Named;
+
+use crate::peer::PeerId;
+use crate::sessions::Sessions;
+use crate::workers::Workers;
+
+/// The sessions and the workers of a dispatcher.
+#[derive(Default)]
+pub(crate) struct Peers {
+    pub sessions: Sessions,
+    pub workers: Workers,
+}
+
+impl Peers {
+    /// Returns the name of a session, worker, slot or signal.
+    pub fn name(&self, named: Named) -> Option<String> {
+        match named {
+            Named::Session(number) => Some(self.sessions.by_number(number)?.identity.label.clone()),
+            Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
+            Named::Slot { session, slot } => {
+                let slots = &self.sessions.by_number(session)?.planning.catalogue.slots;
+                Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
+            }
+            Named::Signal { session, number } => {
+                let session = self.sessions.by_number(session)?;
+                Some(session.planning.catalogue.signal(number)?.name().to_string())
+            }
+        }
+    }
+
+    /// Returns the clients and the workers.
+    pub fn all(&self) -> Vec<PeerId> {
+        let workers = self.workers.iter().map(|worker| worker.peer);
+        self.sessions.peers().into_iter().chain(workers).collect()
+    }
+}
