@@ -20,6 +20,8 @@ use crate::links::{Delays, End, Flight, LinkEvents, Load};
 use crate::power::WorkerFolder;
 use crate::restart::DurableWorld;
 
+/// The most steps until nothing more happens.
+const MOST_STEPS: u64 = 1_000_000;
 /// How often each session may have a deadline of which nothing comes before nothing ever will: as often
 /// as it is looked whether it still waits for memory until others give up waiting for it.
 const TRIES: usize = 60;
@@ -353,8 +355,15 @@ impl World {
     }
 
     /// Steps until nothing more happens.
+    ///
+    /// # Panics
+    /// It does not come to rest.
     pub fn settle(&mut self) {
-        while self.step() {}
+        let mut steps = 0;
+        while self.step() {
+            steps += 1;
+            assert!(steps < MOST_STEPS, "something recurs without end: it is {:?}", self.now);
+        }
     }
 
     /// Removes and returns the messages that a client has received.

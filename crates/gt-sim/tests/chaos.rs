@@ -101,6 +101,13 @@ fn requests_in_flight_are_answered_before_a_new_base() {
     deaths::run(5_017_731).unwrap_or_else(|wrong| panic!("{wrong}"));
 }
 
+/// A slot that was handed over had no tensors left at the next snapshot, and its handover was
+/// awaited for ever: an idle session was stored every 20 ms, to move its slots.
+#[test]
+fn a_handover_ends_with_the_base_that_it_is_from() {
+    chaos::run(7_009_344).unwrap_or_else(|wrong| panic!("{wrong}"));
+}
+
 /// The last trial of a killer destroyed other sessions' values that had no copies yet.
 #[test]
 fn trials_wait_for_copies_of_others_values() {
