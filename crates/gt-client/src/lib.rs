@@ -1,16 +1,18 @@
 //! The client library: sessions, tensors, autograd. It turns tensor code into a stream of
 //! instructions.
 //!
-//! - [`session`]: the stream of commands; [`driver`]: the interface that sends it to a dispatcher.
-//! - [`hotpath`]: detects loops in the stream and sends each iteration as one invocation.
+//! From the bottom up, each module uses only those above it:
+//!
+//! - [`environment`]: reads environment variables. [`config`]: placements of signals, in YAML.
+//! - [`context`]: what a thread's instructions are issued under.
+//! - [`driver`]: the interface that sends commands to a dispatcher. [`hotpath`]: detects loops in the
+//!   stream and sends each iteration as one invocation. [`session`]: the stream of commands.
+//! - [`batching`]: operations on values that are mapped over.
 //! - [`tensor`]: tensors and their operations.
-//! - [`tape`]: autograd; a backward pass issues further instructions.
-//! - [`program`]: records the instructions of a function and replays them.
-//! - [`vmap`]: maps a function over a batch axis.
-//! - [`autocast`]: matrix products in a lower precision.
-//! - [`signal`]: named scopes; [`config`]: their placements, in YAML.
-//! - [`environment`]: reads environment variables.
-//! - [`source`]: the line of the user's program that issued an instruction.
+//! - [`vmap`]: maps a function over a batch axis. [`tape`]: autograd; a backward pass issues further
+//!   instructions. [`program`]: records the instructions of a function and replays them.
+//! - [`signal`], [`source`], [`autocast`]: the scopes, the line and the precision of this thread's
+//!   instructions.
 //! - [`transaction`]: changes of several tensors that take effect together, or not at all.
 //! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
 //!
@@ -19,7 +21,9 @@
 //! which engine computes it.
 
 pub mod autocast;
+mod batching;
 pub mod config;
+mod context;
 pub mod driver;
 pub mod environment;
 pub mod error;
@@ -38,7 +42,7 @@ pub mod vmap;
 
 pub use driver::Driver;
 pub use error::{CallbackError, ClientError, Result, failed_text};
-pub use session::{Asked, AskedSave, Session, WeakSession};
+pub use session::{Asked, Session, WeakSession};
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
-pub use tensor::{Tensor, ValueRef};
+pub use tensor::{AskedSave, Tensor, ValueRef};
 pub use transaction::{Transaction, ValueStep};

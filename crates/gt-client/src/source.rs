@@ -1,153 +1,25 @@
 //! The line of the user's program that issued an instruction, and the function that it called
 //! there.
-//!
-//! Instructions carry the line's number; its text stays in this process. The lowest bit of the
-//! number marks instructions that compute gradients of the line's results.
 
-use std::cell::Cell;
-use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use gt_ir::SourceId;
-use rustc_hash::FxHashMap;
 
-thread_local! {
-    static CURRENT: Cell<SourceId> = const { Cell::new(SourceId(0)) };
-}
-
-/// A function that users call and that consists of several instructions.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UserCall {
-    pub name: String,
-    /// The users' name of the operand whose values may be out of range: "target", "index".
-    pub operand: String,
-}
-
-/// The number of a [`UserCall`]; 0 for none.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub struct CallId(u32);
-
-impl CallId {
-    /// No call.
-    pub const NONE: CallId = CallId(0);
-}
-
-#[derive(Default)]
-struct LineInterner {
-    /// The lines, each with the function that is called there.
-    texts: Vec<(String, CallId)>,
-    numbers: FxHashMap<(String, CallId), u32>,
-    calls: Vec<UserCall>,
-}
-
-static LINES: LazyLock<Mutex<LineInterner>> = LazyLock::new(Mutex::default);
-
-fn lines() -> MutexGuard<'static, LineInterner> {
-    LINES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Returns the number of a function that users call.
-pub fn intern_call(call: UserCall) -> CallId {
-    let mut lines = lines();
-    let known = lines.calls.iter().position(|known| *known == call);
-    let index = known.unwrap_or_else(|| {
-        lines.calls.push(call);
-        lines.calls.len() - 1
-    });
-    CallId(index as u32 + 1)
-}
-
-/// Returns the number of a line, given as `file:line`; equal texts have equal numbers.
-pub fn intern(text: &str) -> SourceId {
-    intern_within(text, CallId::default())
-}
-
-/// Returns the number of a line in which a function is called.
-pub fn intern_within(text: &str, call: CallId) -> SourceId {
-    let mut lines = lines();
-    let key = (text.to_string(), call);
-    if let Some(&number) = lines.numbers.get(&key) {
-        return SourceId(number << 1);
-    }
-    lines.texts.push(key.clone());
-    let number = lines.texts.len() as u32;
-    lines.numbers.insert(key, number);
-    SourceId(number << 1)
-}
-
-/// Returns the text of a line's number.
-pub fn text(source: SourceId) -> Option<String> {
-    let lines = lines();
-    let (text, _) = lines.texts.get(((source.0 >> 1) as usize).checked_sub(1)?)?;
-    Some(text.clone())
-}
-
-/// Returns the function that is called in a line, if it consists of several instructions.
-pub fn call(source: SourceId) -> Option<UserCall> {
-    let lines = lines();
-    let (_, call) = lines.texts.get(((source.0 >> 1) as usize).checked_sub(1)?)?;
-    lines.calls.get((call.0 as usize).checked_sub(1)?).cloned()
-}
-
-/// Returns the number under which gradients of a line's results are issued.
-pub fn of_gradient(source: SourceId) -> SourceId {
-    SourceId(source.0 | u32::from(source.0 != 0))
-}
-
-/// Returns whether a number marks gradients of a line's results.
-pub fn is_of_gradient(source: SourceId) -> bool {
-    source.0 & 1 == 1
-}
+use crate::context;
+pub use crate::context::lines::{
+    CallId, UserCall, call, intern, intern_call, intern_within, is_of_gradient, of_gradient, text,
+};
 
 /// Sets the line of this thread's instructions from now on.
 pub fn set(source: SourceId) {
-    CURRENT.with(|current| current.set(source));
-}
-
-/// While it exists, instructions of this thread are issued for a line.
-pub struct LineScope {
-    before: SourceId,
-    /// Not `Send`: it belongs to the thread that created it.
-    _thread: PhantomData<*const ()>,
-}
-
-/// Issues this thread's instructions for a line until the result is dropped; an unknown line (0)
-/// changes nothing.
-pub fn line_scope(source: SourceId) -> LineScope {
-    let before = CURRENT.with(|current| {
-        let before = current.get();
-        current.set(if source.0 == 0 { before } else { source });
-        before
-    });
-    LineScope { before, _thread: PhantomData }
-}
-
-impl Drop for LineScope {
-    fn drop(&mut self) {
-        set(self.before);
-    }
+    context::with(|context| context.set_line(source));
 }
 
 /// Returns the line that was set last on this thread, or else the Rust caller's line.
 #[track_caller]
 pub fn current() -> SourceId {
-    let set = CURRENT.get();
-    if set.0 != 0 { set } else { of_caller() }
-}
-
-/// Returns the number of the Rust caller's line, looked up by the address of its location.
-#[track_caller]
-fn of_caller() -> SourceId {
-    thread_local! {
-        static KNOWN: std::cell::RefCell<FxHashMap<usize, SourceId>> = Default::default();
-    }
-    let location = Location::caller();
-    KNOWN.with_borrow_mut(|known| {
-        *known
-            .entry(std::ptr::from_ref(location) as usize)
-            .or_insert_with(|| intern(&format!("{}:{}", location.file(), location.line())))
-    })
+    let caller = Location::caller();
+    context::with(|context| context.line(caller))
 }
 
 #[cfg(test)]
@@ -155,27 +27,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_its_call_and_a_number_for_its_gradients() {
-        let call_of = |name: &str| UserCall { name: name.into(), operand: "target".into() };
-        let loss = intern_call(call_of("cross_entropy"));
-        assert_eq!(loss, intern_call(call_of("cross_entropy")));
-        let (plain, within) = (intern("a.py:3"), intern_within("a.py:3", loss));
-        assert_ne!(plain, within);
-        assert_eq!(text(of_gradient(within)).as_deref(), Some("a.py:3"));
-        assert_eq!(call(of_gradient(within)), Some(call_of("cross_entropy")));
-        assert_eq!(call(plain), None);
-        assert!(is_of_gradient(of_gradient(plain)) && !is_of_gradient(plain));
-        assert_eq!(of_gradient(SourceId(0)), SourceId(0));
-    }
-
-    #[test]
-    fn a_line_scope_restores_the_previous_line() {
+    fn a_line_is_restored() {
         set(SourceId(8));
-        {
-            let _scope = line_scope(SourceId(4));
-            let _unknown = line_scope(SourceId(0));
-            assert_eq!(current(), SourceId(4));
-        }
+        context::with(|context| {
+            context.within_line(SourceId(4), || {
+                context.within_line(SourceId(0), || assert_eq!(current(), SourceId(4)));
+            });
+        });
         assert_eq!(current(), SourceId(8));
         set(SourceId(0));
     }

@@ -4,6 +4,7 @@
 //! new and the old value of each tensor that has changed. If a new value has failed, or fails
 //! later, all tensors keep their old values. Nothing waits for this.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use gt_ir::instruction::{Operands, Results};
@@ -12,9 +13,10 @@ use gt_ir::{Meta, Operand, TensorId};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
+use crate::context;
+use crate::context::scopes::Scope;
 use crate::error::Result;
 use crate::session::{Session, StreamValue};
-use crate::signal::{self, Scope};
 use crate::source;
 use crate::tape::no_grad;
 use crate::tensor::{RollbackPoint, Tensor, ValueRef};
@@ -229,17 +231,19 @@ fn issue<'a>(
     guards: usize,
 ) -> Result<TensorId> {
     session.make_room()?;
-    let (source, attributes) = (source::current(), attributes(guards, false));
+    let (caller, attributes) = (Location::caller(), attributes(guards, false));
     let ids: Operands = values.clone().map(|value| Operand::Tensor(value.id())).collect();
     let metas = values.clone().map(|value| Some(value.meta));
-    let scope = Scope { signal: 0, ..signal::current() };
-    Ok(signal::within(scope, || {
-        if let Some((id, _)) = session.repeat(&COMMIT, &ids, &attributes, metas, source) {
-            return id;
-        }
-        let inputs: SmallVec<[Operand<Meta>; 8]> =
-            values.map(|value| Operand::Tensor(value.meta)).collect();
-        let results = Results::from_buf([RESULT]);
-        session.issue(&COMMIT, ids, attributes, results, &inputs, 1, source)
+    Ok(context::with(|context| {
+        let site = context.site(caller);
+        context.within_scope(Scope { signal: 0, ..context.scope() }, || {
+            if let Some((id, _)) = session.repeat(site, &COMMIT, &ids, &attributes, metas) {
+                return id;
+            }
+            let inputs: SmallVec<[Operand<Meta>; 8]> =
+                values.map(|value| Operand::Tensor(value.meta)).collect();
+            let results = Results::from_buf([RESULT]);
+            session.issue(site, &COMMIT, ids, attributes, results, &inputs, 1)
+        })
     }))
 }

@@ -15,8 +15,8 @@ use smallvec::smallvec;
 
 use super::issue::UNKNOWN_COUNT;
 use super::{Session, StreamValue};
+use crate::context::{self, CallSite, spoil_recording};
 use crate::error::Result;
-use crate::program;
 
 /// Neighbouring elements of a value with one axis, which are fetched together.
 pub(crate) struct ElementBlock {
@@ -65,7 +65,7 @@ impl BlockElement {
 
     /// Returns the element's value, if its block was fetched.
     pub fn known(&self) -> Option<TensorData> {
-        program::invalidate();
+        spoil_recording();
         let data = self.block.data.get()?;
         let size = data.dtype.size();
         let bytes = data.bytes.slice(self.at * size..(self.at + 1) * size);
@@ -144,5 +144,9 @@ fn issue(
     let work = operation.work(&metas, meta);
     let operands = Operands::from_iter([Operand::Tensor(of.id())]);
     let results = Results::from_buf([meta]);
-    Ok((of.session.issue(operation, operands, attributes, results, &[], work, source), meta))
+    let id = context::with(|context| {
+        let site = CallSite { context, source };
+        of.session.issue(site, operation, operands, attributes, results, &[], work)
+    });
+    Ok((id, meta))
 }

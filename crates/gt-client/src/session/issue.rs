@@ -10,13 +10,20 @@ use gt_ir::{
 };
 
 use super::{BlockElement, Session};
+use crate::context::level::Level;
+use crate::context::scopes::Scope;
+use crate::context::{self, CallSite};
 use crate::hotpath::UninferredInstruction;
-use crate::program;
-use crate::signal::{self, Scope};
-use crate::vmap::BatchedValue;
 
 /// No number of elements.
 pub(super) const UNKNOWN_COUNT: i64 = -1;
+
+/// The value behind a hidden axis.
+pub(crate) struct BatchedValue {
+    pub level: Arc<Level>,
+    /// The value with the batch axis of this level in front; axes of outer levels are hidden in it.
+    pub of: Arc<StreamValue>,
+}
 
 /// The result of an instruction in a session's stream. It is freed when the last reference is
 /// dropped.
@@ -104,15 +111,15 @@ impl Session {
     #[inline]
     pub(crate) fn repeat(
         &self,
+        CallSite { context, source }: CallSite,
         operation: &'static Operation,
         operands: &[Operand<TensorId>],
         attributes: &Attributes,
         inputs: impl Iterator<Item = Option<Meta>>,
-        source: SourceId,
     ) -> Option<(TensorId, Meta)> {
-        let Scope { signal, compiled: region, .. } = signal::current();
+        let Scope { signal, compiled: region, .. } = context.scope();
         // A signal's configuration may have changed.
-        if signal != 0 || program::is_recording() {
+        if signal != 0 || context.is_recording() {
             return None;
         }
         let output = TensorId(0);
@@ -131,15 +138,15 @@ impl Session {
     #[expect(clippy::too_many_arguments, reason = "an instruction has as many parts")]
     pub(crate) fn issue(
         &self,
+        CallSite { context, source }: CallSite,
         operation: &'static Operation,
         operands: Operands,
         attributes: Attributes,
         results: Results,
         inputs: &[Operand<Meta>],
         work: u64,
-        source: SourceId,
     ) -> TensorId {
-        let Scope { signal, compiled: region, .. } = signal::current();
+        let Scope { signal, compiled: region, .. } = context.scope();
         let mut stream = self.0.lock();
         if signal != 0 {
             self.0.define_signal(&mut stream, signal);
@@ -147,7 +154,7 @@ impl Session {
         let output = stream.new_tensors(results.len());
         let instruction =
             Instruction { operation, output, results, operands, attributes, source, signal };
-        program::record_instruction(self, &instruction, work);
+        context.record(self.number(), &instruction, work);
         self.0.append(&mut stream, ClientCommand::Run(instruction), region, work);
         if !inputs.is_empty() {
             stream.detector.note(inputs, work);
@@ -181,9 +188,11 @@ impl Session {
 
     /// Appends a tensor's data.
     pub(crate) fn create(&self, content: Content, source: SourceId) -> Arc<StreamValue> {
-        program::invalidate();
         let meta = content.meta();
-        let Scope { signal, compiled: region, .. } = signal::current();
+        let Scope { signal, compiled: region, .. } = context::with(|context| {
+            context.spoil_recording();
+            context.scope()
+        });
         let mut stream = self.0.lock();
         if signal != 0 {
             self.0.define_signal(&mut stream, signal);

@@ -4,11 +4,9 @@
 //! - [`outbox`]: the shared state of a session's clones: the stream behind a lock, and the driver.
 //! - [`issue`]: appending instructions and data; the references to their results.
 //! - [`element`]: elements of a value, which are fetched in blocks.
-//! - [`files`]: tensors in files that workers read and write.
 //! - [`request`]: requests to the dispatcher, and waiting for their answers.
 
 mod element;
-mod files;
 mod issue;
 mod outbox;
 mod request;
@@ -20,14 +18,15 @@ use std::sync::{Arc, Weak};
 use gt_ir::{ClientCommand, Rescale};
 
 use crate::config::registry;
+use crate::context::spoil_recording;
 use crate::driver::{Driver, Interrupt};
 use crate::error::{ClientError, Result};
-use crate::{hotpath, program};
+use crate::hotpath;
 pub(crate) use element::{BlockElement, ElementBlock};
-pub use files::AskedSave;
-pub(crate) use issue::StreamValue;
+pub(crate) use issue::{BatchedValue, StreamValue};
 use outbox::SessionState;
 pub use request::{Asked, AskedStatus};
+pub(crate) use request::{PendingAnswer, error_in};
 
 /// A connection of the client to a dispatcher, with its stream of commands. Clones share it; it
 /// ends when the last clone and tensor are dropped, or at [`Session::close`].
@@ -86,7 +85,7 @@ impl Session {
 
     /// Returns the seed and number for the next random instruction.
     pub fn next_random(&self) -> (u64, u64) {
-        program::invalidate();
+        spoil_recording();
         let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
         (self.0.seed.load(Ordering::Relaxed), number)
     }
@@ -110,7 +109,7 @@ impl Session {
             let text = format!("rescale: a session has 1 to {most} slots, {count} given");
             return Err(ClientError::Usage(text));
         }
-        program::invalidate();
+        spoil_recording();
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));
@@ -197,6 +196,12 @@ impl Session {
     /// Returns whether [`Session::close`] was called.
     pub fn is_closed(&self) -> bool {
         self.0.lock().closed
+    }
+
+    /// Returns the folders in which its workers may read and write files; `None` if they may access
+    /// what this process may.
+    pub fn data_roots(&self) -> Option<Vec<String>> {
+        self.0.driver.data_roots()
     }
 
     /// Returns what it is connected to, as text for the user.

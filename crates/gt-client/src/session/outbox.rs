@@ -10,9 +10,10 @@ use gt_ir::{ClientCommand, RequestId, Rescale, TensorData, TensorId};
 use super::MakeRoom;
 use super::stream::Stream;
 use crate::config::registry;
+use crate::context::names;
 use crate::driver::{Batches, Driver, Interrupt, Outbox};
 use crate::error::{ClientError, Result};
-use crate::{hotpath, signal};
+use crate::hotpath;
 
 /// The number of sessions created in this process.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -116,7 +117,7 @@ impl SessionState {
     pub(super) fn define_signal(&self, stream: &mut Stream, signal: u32) {
         let version = registry::version();
         if stream.signals.insert(signal, version) != Some(version) {
-            let name = signal::name(signal).unwrap_or_default();
+            let name = names::name(signal).unwrap_or_default();
             let shard = registry::get(&name).and_then(|config| config.shard);
             let slots = registry::slots();
             if slots != stream.slots {

@@ -9,15 +9,16 @@ use gt_ir::status::Status;
 use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
 
 use super::{BlockElement, Session, StreamValue};
+use crate::context::spoil_recording;
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
-use crate::{program, source};
+use crate::source;
 
 /// The bytes of the largest value that is read at once: a larger one takes longer than a request.
 const READ_AT_ONCE: usize = 16 << 10;
 
 /// A request whose answer is taken once. If it is dropped before that, its answer is dropped, too.
-pub(super) struct PendingAnswer {
+pub(crate) struct PendingAnswer {
     session: Session,
     request: RequestId,
     is_taken: AtomicBool,
@@ -125,7 +126,7 @@ impl Session {
         if value.meta.bytes() > READ_AT_ONCE || !is_direct {
             return None;
         }
-        program::invalidate();
+        spoil_recording();
         self.0.read(value.id())
     }
 
@@ -191,11 +192,11 @@ impl Session {
     }
 
     /// Submits a request, after all earlier commands.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         command: impl FnOnce(RequestId) -> ClientCommand,
     ) -> Result<RequestId> {
-        program::invalidate();
+        spoil_recording();
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));
@@ -209,7 +210,7 @@ impl Session {
 
 /// Returns the error that an answer carries; a reply of another kind is a broken connection. `line`
 /// is the requested tensor's, for failures without a line.
-pub(super) fn error_in(result: std::result::Result<Reply, Failure>, line: SourceId) -> ClientError {
+pub(crate) fn error_in(result: std::result::Result<Reply, Failure>, line: SourceId) -> ClientError {
     match result {
         Err(failure) => {
             let location = source::text(failure.line).or_else(|| source::text(line));

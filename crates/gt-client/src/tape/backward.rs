@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::node::{NodeKind, TapeNode};
-use super::with_grad;
-use crate::autocast;
+use crate::context::{self, Context};
 use crate::error::{ClientError, Result};
 use crate::tensor::Tensor;
-use crate::vmap;
+use crate::tensor::node::{NodeKind, TapeNode};
 
 /// Options of a backward pass.
 #[derive(Clone, Copy, Default)]
@@ -50,7 +48,7 @@ pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptio
 
 /// Returns an error inside `vmap`: a leaf's gradient would outlive the `vmap`.
 fn check_no_vmap() -> Result<()> {
-    if !vmap::is_active() {
+    if !context::with(Context::is_in_vmap) {
         return Ok(());
     }
     Err(ClientError::usage(
@@ -60,7 +58,9 @@ fn check_no_vmap() -> Result<()> {
 
 fn accumulate(leaf: &TapeNode, grad: Tensor, options: BackwardOptions) -> Result<()> {
     let sum = match leaf.grad() {
-        Some(before) => with_grad(options.create_graph, || before.add(&grad))?,
+        Some(before) => context::with(|context| {
+            context.with_gradients(options.create_graph, || before.add(&grad))
+        })?,
         None => grad,
     };
     leaf.set_grad(Some(if options.create_graph { sum } else { sum.without_history() }));
@@ -121,7 +121,12 @@ fn run(
     wanted: &[Arc<TapeNode>],
 ) -> Result<ReachedGradients> {
     let starts = roots.iter().map(|root| start(root)).collect::<Result<Vec<_>>>()?;
-    autocast::without(|| with_grad(options.create_graph, || walk(starts, options, wanted)))
+    context::with(|context| {
+        context.without_autocast(|| {
+            let walk = || walk(context, starts, options, wanted);
+            context.with_gradients(options.create_graph, walk)
+        })
+    })
 }
 
 /// Returns the node of a root, and its gradient.
@@ -159,6 +164,7 @@ fn start(&(root, gradient): &Root<'_>) -> Result<(Arc<TapeNode>, Tensor)> {
 }
 
 fn walk(
+    context: &Context,
     starts: Vec<(Arc<TapeNode>, Tensor)>,
     options: BackwardOptions,
     wanted: &[Arc<TapeNode>],
@@ -172,7 +178,7 @@ fn walk(
     while let Some(QueuedNode(node)) = pass.queue.pop() {
         if let Some(grads) = pass.outputs.remove(&node.number) {
             if pass.leads_to_wanted(&node) {
-                pass.propagate_outputs(&node, grads, options)?;
+                pass.propagate_outputs(context, &node, grads, options)?;
             }
             continue;
         }
@@ -186,7 +192,7 @@ fn walk(
             NodeKind::Leaf { .. } => reached.leaves.push((Arc::clone(&node), grad)),
             _ if !pass.leads_to_wanted(&node) => {}
             NodeKind::Operation(record) => {
-                for (index, grad) in record.gradients(&node, &[Some(grad)], options)? {
+                for (index, grad) in record.gradients(context, &node, &[Some(grad)], options)? {
                     pass.add_to(&record.parents[index], grad)?;
                 }
             }
@@ -258,6 +264,7 @@ impl BackwardPass {
     /// Propagates the gradients of several results through their operation.
     fn propagate_outputs(
         &mut self,
+        context: &Context,
         node: &Arc<TapeNode>,
         mut grads: Vec<Option<Tensor>>,
         options: BackwardOptions,
@@ -265,11 +272,11 @@ impl BackwardPass {
         let (parents, gradients) = match &node.kind {
             NodeKind::Function(record) => {
                 let retain = options.retain_graph || options.create_graph;
-                (&record.parents, record.gradients(node, &grads, retain)?)
+                (&record.parents, record.gradients(context, node, &grads, retain)?)
             }
             NodeKind::Operation(record) => {
                 grads.resize(record.results.len(), None);
-                (&record.parents, record.gradients(node, &grads, options)?)
+                (&record.parents, record.gradients(context, node, &grads, options)?)
             }
             NodeKind::Leaf { .. } | NodeKind::Output { .. } => {
                 unreachable!("these give one tensor")
@@ -315,4 +322,12 @@ pub fn reaches_others(root: &Tensor, inputs: &[Tensor]) -> bool {
         pending.extend(node.parents().cloned());
     }
     false
+}
+
+impl Tensor {
+    /// Adds the gradients of this tensor to those of all leaves it depends on.
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        backward(&[(self, None)], BackwardOptions::default())
+    }
 }

@@ -1,27 +1,10 @@
 //! The tape: a list of the recorded operations, for display.
 
-use std::borrow::Cow;
-use std::sync::{Arc, Mutex, Weak};
-
 use gt_ir::{Meta, Operand};
+use std::borrow::Cow;
 
-use super::lock;
-use super::node::{NodeKind, TapeNode};
-use crate::signal;
-
-/// The tape: every recorded operation that can still be reached, in order.
-static TAPE: Mutex<Vec<Weak<TapeNode>>> = Mutex::new(Vec::new());
-
-pub(super) fn add(node: &Arc<TapeNode>) {
-    let mut tape = lock(&TAPE);
-    if tape.len() == tape.capacity() {
-        // Removes dropped nodes before it would grow, so its length stays proportional.
-        tape.retain(|node| node.strong_count() > 0);
-        let room = tape.len().max(256);
-        tape.reserve(room);
-    }
-    tape.push(Arc::downgrade(node));
-}
+use crate::context::names;
+use crate::tensor::node::{NodeKind, TapeNode, listed};
 
 /// One recorded operation, for display.
 #[derive(Clone, Debug)]
@@ -35,8 +18,7 @@ pub struct TapeEntry {
 
 /// Returns the recorded operations, oldest first.
 pub fn tape() -> Vec<TapeEntry> {
-    let nodes: Vec<_> = lock(&TAPE).iter().filter_map(Weak::upgrade).collect();
-    nodes.iter().filter_map(|node| entry(node)).collect()
+    listed().iter().filter_map(|node| entry(node)).collect()
 }
 
 fn entry(node: &TapeNode) -> Option<TapeEntry> {
@@ -56,14 +38,14 @@ fn entry(node: &TapeNode) -> Option<TapeEntry> {
                 })
                 .collect(),
             output: record.results[0],
-            signal: signal::name(record.scope.signal),
+            signal: names::name(record.scope.signal),
         }),
         NodeKind::Function(record) => Some(TapeEntry {
             number,
             operation: Cow::Owned(record.name.clone()),
             operands: record.inputs.iter().map(text).collect(),
             output: *record.outputs.first()?,
-            signal: signal::name(record.scope.signal),
+            signal: names::name(record.scope.signal),
         }),
     }
 }

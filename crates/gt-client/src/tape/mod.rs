@@ -5,59 +5,36 @@
 //! tensor can reach it; the tape itself has weak references. A backward pass issues instructions
 //! that compute the gradients.
 //!
-//! - [`node`]: nodes of the graph; [`list`]: the tape itself.
-//! - [`backward`]: the pass over a graph; [`rules`]: the gradients of one operation.
-//! - [`reach`]: the tensors that another one depends on.
-//! - [`function`]: functions with user-defined gradients; [`hooks`]: hooks on gradients.
+//! - [`backward`]: the pass over a graph; [`rules`], [`function`]: the gradients of one operation, and
+//!   of a function with user-defined ones.
+//! - [`list`]: the tape itself, for display. [`reach`]: the tensors that another one depends on.
+//!
+//! The nodes are part of tensors: `tensor/node`.
 
 mod backward;
 mod function;
-mod hooks;
 mod list;
-mod node;
 mod reach;
 mod rules;
 
-use std::cell::Cell;
-use std::sync::{Mutex, MutexGuard};
-
+use crate::context;
+pub use crate::tensor::node::function::{BackwardCall, Function};
+pub use crate::tensor::node::hooks::{Hook, HookHandle};
 pub use backward::{BackwardOptions, Root, backward, backward_to, grad, reaches_others};
-pub use function::{BackwardCall, Function};
-pub use hooks::{Hook, HookHandle};
 pub use list::{TapeEntry, tape};
-pub(crate) use node::TapeNode;
 pub use reach::depends;
-
-thread_local! {
-    static ENABLED: Cell<bool> = const { Cell::new(true) };
-}
 
 /// Returns whether operations are recorded on this thread.
 pub fn grad_enabled() -> bool {
-    ENABLED.get()
+    context::records_gradients()
 }
 
 /// Turns recording on or off on this thread, and returns the previous setting.
 pub fn set_grad_enabled(enabled: bool) -> bool {
-    ENABLED.replace(enabled)
+    context::with(|context| context.record_gradients(enabled))
 }
 
 /// Runs `body` without recording.
 pub fn no_grad<T>(body: impl FnOnce() -> T) -> T {
-    with_grad(false, body)
-}
-
-fn with_grad<T>(enabled: bool, body: impl FnOnce() -> T) -> T {
-    struct RestoreGradMode(bool);
-    impl Drop for RestoreGradMode {
-        fn drop(&mut self) {
-            ENABLED.set(self.0);
-        }
-    }
-    let _restore = RestoreGradMode(ENABLED.replace(enabled));
-    body()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    context::no_grad(body)
 }

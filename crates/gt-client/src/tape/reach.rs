@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::TapeNode;
 use crate::tensor::Tensor;
+use crate::tensor::node::TapeNode;
 
 /// Returns for each of `on` whether `result` depends on it.
 pub fn depends(result: &Tensor, on: &[Tensor]) -> Vec<bool> {

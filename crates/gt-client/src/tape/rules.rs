@@ -1,19 +1,21 @@
 //! The gradients of one recorded operation, by its rule.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use gt_ir::operation::{ComplexRule, Gradient, Saved};
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
 use smallvec::SmallVec;
 
+use super::BackwardOptions;
 use super::function::already_freed;
-use super::node::{OperationRecord, TapeNode};
-use super::{BackwardOptions, lock};
+use crate::context::lines::of_gradient;
+use crate::context::scopes::Scope;
+use crate::context::{CallSite, Context};
 use crate::error::{ClientError, Result};
 use crate::session::Session;
-use crate::signal::{self, Scope};
-use crate::source;
 use crate::tensor::Tensor;
+use crate::tensor::node::{OperationRecord, TapeNode, lock};
 use crate::vmap::without_ended;
 
 impl OperationRecord {
@@ -21,12 +23,24 @@ impl OperationRecord {
     /// operation.
     pub fn gradients(
         &self,
+        context: &Context,
         node: &Arc<TapeNode>,
         grads: &[Option<Tensor>],
         options: BackwardOptions,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
         self.check_derived()?;
-        let _line = source::line_scope(source::of_gradient(self.source));
+        context.within_line(of_gradient(self.source), || {
+            self.gradients_here(context, node, grads, options)
+        })
+    }
+
+    fn gradients_here(
+        &self,
+        context: &Context,
+        node: &Arc<TapeNode>,
+        grads: &[Option<Tensor>],
+        options: BackwardOptions,
+    ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
         let given = grads.iter().flatten().next().expect("a gradient has arrived");
         // Waits before the lock is taken, and outside of the rules, which cannot return errors.
         given.session().make_room()?;
@@ -35,7 +49,8 @@ impl OperationRecord {
             return Err(already_freed(self.operation.name));
         };
         let holomorphic = self.operation.complex == ComplexRule::Holomorphic;
-        let mut graph = RuleGraph { session: given.session(), vars: Vec::with_capacity(12) };
+        let site = context.site(Location::caller());
+        let mut graph = RuleGraph { site, session: given.session(), vars: Vec::with_capacity(12) };
         let first = match &grads[0] {
             Some(grad) => grad.clone(),
             None => {
@@ -76,7 +91,7 @@ impl OperationRecord {
             attributes: &self.attributes,
         };
         let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
-        let gradients = signal::within(scope, || self.apply_rules(&mut graph, &saved));
+        let gradients = context.within_scope(scope, || self.apply_rules(&mut graph, &saved));
         let Some(levels) = &self.levels else { return Ok(gradients) };
         let own = gradients.into_iter();
         own.map(|(index, grad)| Ok((index, without_ended(grad, &levels[index])?))).collect()
@@ -134,12 +149,13 @@ fn conjugate(graph: &mut dyn Graph, var: Var) -> Var {
 }
 
 /// A graph that issues the instructions of gradient rules.
-struct RuleGraph {
+struct RuleGraph<'a> {
+    site: CallSite<'a>,
     session: Session,
     vars: Vec<Tensor>,
 }
 
-impl RuleGraph {
+impl RuleGraph<'_> {
     fn push(&mut self, tensor: Tensor) -> Var {
         self.vars.push(tensor);
         Var(self.vars.len() as u32 - 1)
@@ -150,7 +166,7 @@ impl RuleGraph {
     }
 }
 
-impl Graph for RuleGraph {
+impl Graph for RuleGraph<'_> {
     fn emit(
         &mut self,
         operation: &'static Operation,
@@ -164,10 +180,16 @@ impl Graph for RuleGraph {
                 .map(|operand| operand.map(|var| &self.vars[var.0 as usize]))
                 .collect();
             if operation.further.is_some() {
-                Tensor::compute_several(&self.session, operation, &operands, attributes)
-                    .map(SmallVec::from_vec)
+                Tensor::compute_several_at(
+                    self.site,
+                    &self.session,
+                    operation,
+                    &operands,
+                    attributes,
+                )
+                .map(SmallVec::from_vec)
             } else {
-                Tensor::compute(&self.session, operation, &operands, attributes)
+                Tensor::compute_at(self.site, &self.session, operation, &operands, attributes)
                     .map(|one| SmallVec::from_buf([one]))
             }
         };

@@ -1,24 +1,15 @@
 //! Issuing an operation: its operands are checked, an instruction is appended to the stream, and
 //! the tape records it if a gradient is required.
 
-use std::sync::Arc;
+use std::panic::Location;
 
-use gt_ir::batching::Batching;
-use gt_ir::instruction::{Operands, Results};
-use gt_ir::number::Numbers;
-use gt_ir::operation::Gradient;
-use gt_ir::ops::ternary::WHERE;
-use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Shape, SourceId, TensorId};
-use smallvec::SmallVec;
+use gt_ir::{Attributes, Operand, Operation};
 
 use super::Tensor;
-use super::default_dtype::default_dtype;
-use crate::autocast;
+use super::call::{GatheredCall, two_sessions};
+use crate::context::{self, CallSite};
 use crate::error::{ClientError, Result};
-use crate::session::{Session, StreamValue};
-use crate::source;
-use crate::tape::{TapeNode, grad_enabled};
-use crate::vmap;
+use crate::session::Session;
 
 impl Tensor {
     /// Issues an operation and, if a gradient is required, records it on the tape.
@@ -55,12 +46,27 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let call = GatheredCall::autocast(operation, operands, &attributes)?;
+        let caller = Location::caller();
+        context::with(|context| {
+            let site = context.site(caller);
+            Tensor::compute_at(site, session, operation, operands, attributes)
+        })
+    }
+
+    /// Like [`Tensor::compute`], at a given site.
+    pub(crate) fn compute_at(
+        site: CallSite,
+        session: &Session,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let call = GatheredCall::autocast(site.context, operation, operands, &attributes)?;
         if operation.further.is_some() {
-            let mut results = call.issue_several(session, operation, attributes)?;
+            let mut results = call.issue_several(site, session, operation, attributes)?;
             return Ok(results.swap_remove(0));
         }
-        call.issue(session, operation, attributes)
+        call.issue(site, session, operation, attributes)
     }
 
     /// Like [`Tensor::apply`], for an operation with several results.
@@ -86,8 +92,23 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
-        let call = GatheredCall::autocast(operation, operands, &attributes)?;
-        call.issue_several(session, operation, attributes)
+        let caller = Location::caller();
+        context::with(|context| {
+            let site = context.site(caller);
+            Tensor::compute_several_at(site, session, operation, operands, attributes)
+        })
+    }
+
+    /// Like [`Tensor::compute_several`], at a given site.
+    pub(crate) fn compute_several_at(
+        site: CallSite,
+        session: &Session,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Vec<Tensor>> {
+        let call = GatheredCall::autocast(site.context, operation, operands, &attributes)?;
+        call.issue_several(site, session, operation, attributes)
     }
 
     /// Like [`Tensor::apply`], in the session of the first tensor, and only if the window has room.
@@ -100,7 +121,20 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let call = GatheredCall::gather(operation, operands);
+        let caller = Location::caller();
+        context::with(|context| {
+            Tensor::try_apply_at(context.site(caller), operation, operands, attributes)
+        })
+    }
+
+    fn try_apply_at(
+        site: CallSite,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Tensor> {
+        let context = site.context;
+        let call = GatheredCall::gather(context, operation, operands);
         let first = call.operands.iter().find_map(Operand::tensor);
         let session = first.map(|(value, _)| value.session.clone()).ok_or_else(|| {
             ClientError::usage(format!("{}: one operand must be a tensor", operation.name))
@@ -108,12 +142,12 @@ impl Tensor {
         if session.is_full() {
             return Err(ClientError::WindowFull);
         }
-        let call = if autocast::autocast().is_some() {
-            GatheredCall::autocast(operation, operands, &attributes)?
+        let call = if context.autocast().is_some() {
+            GatheredCall::autocast(context, operation, operands, &attributes)?
         } else {
             call
         };
-        call.issue(&session, operation, attributes)
+        call.issue(site, &session, operation, attributes)
     }
 
     /// Applies an operation to this tensor alone.
@@ -131,293 +165,4 @@ impl Tensor {
         let (own, others) = (self.session(), other.session());
         if own.is(&others) { Ok(()) } else { Err(two_sessions(operation, &own, &others)) }
     }
-}
-
-/// The operands of an operation that is being issued. The references keep other threads from
-/// freeing them before the instruction is issued.
-struct GatheredCall {
-    operands: SmallVec<[Operand<(Arc<StreamValue>, Option<Arc<TapeNode>>)>; 3]>,
-    wants_grad: bool,
-    /// Whether an operand is mapped over by a `vmap`.
-    is_batched: bool,
-}
-
-impl GatheredCall {
-    /// Gathers the operands, in the dtype that autocast requires.
-    #[inline]
-    fn autocast(
-        operation: &Operation,
-        operands: &[Operand<&Tensor>],
-        attributes: &Attributes,
-    ) -> Result<GatheredCall> {
-        match autocast::cast(operation, operands, attributes)? {
-            Some(cast) => Ok(GatheredCall::gather(operation, &cast.operands())),
-            None => Ok(GatheredCall::gather(operation, operands)),
-        }
-    }
-
-    fn gather(operation: &Operation, operands: &[Operand<&Tensor>]) -> GatheredCall {
-        let recordable = !matches!(operation.gradient, Gradient::None) && grad_enabled();
-        let mut call =
-            GatheredCall { operands: SmallVec::new(), wants_grad: false, is_batched: false };
-        for operand in operands {
-            call.operands.push(match operand {
-                Operand::Tensor(tensor) => {
-                    let state = tensor.fresh();
-                    let recorded = recordable && !tensor.detached;
-                    let node = if recorded { state.node.clone() } else { None };
-                    call.wants_grad |= node.is_some();
-                    call.is_batched |= state.value.batched.is_some();
-                    Operand::Tensor((Arc::clone(&state.value), node))
-                }
-                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
-            });
-        }
-        call
-    }
-
-    #[track_caller]
-    fn issue(
-        mut self,
-        session: &Session,
-        operation: &'static Operation,
-        attributes: Attributes,
-    ) -> Result<Tensor> {
-        let source = source::current();
-        if !matches!(operation.numbers, Numbers::Converted) {
-            self.convert_numbers(operation)?;
-        }
-        if let Some((id, meta)) = self.repeat(session, operation, &attributes, source) {
-            return Ok(self.result_tensor(session, operation, attributes, (id, meta), source));
-        }
-        let (mut metas, mut ids) = self.metas_and_ids(session, operation)?;
-        let mut meta = operation.check(&metas, &attributes)?;
-        let default = default_dtype();
-        if meta.dtype == DType::F32 && default != DType::F32 {
-            self.cast_integers(session, operation, &attributes, default)?;
-            (metas, ids) = self.metas_and_ids(session, operation)?;
-            meta = operation.check(&metas, &attributes)?;
-        }
-        if self.is_in_vmap(operation) {
-            return Ok(self.issue_batched(session, operation, attributes)?.swap_remove(0));
-        }
-        let wants_grad = self.wants_grad && meta.dtype.has_gradients();
-        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
-        let work = operation.work(&metas, meta);
-        let results = Results::from_buf([meta]);
-        let id = session.issue(operation, ids, attributes, results, &metas, work, source);
-        Ok(self.result_tensor(session, operation, kept, (id, meta), source))
-    }
-
-    /// Converts scalars by the operation's dtype rule.
-    #[inline(never)]
-    fn convert_numbers(&mut self, operation: &Operation) -> Result<()> {
-        let mut metas: SmallVec<[Operand<Meta>; 3]> =
-            self.operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect();
-        operation.numbers.convert(operation.name, &mut metas, default_dtype())?;
-        for (operand, meta) in self.operands.iter_mut().zip(metas) {
-            if let Operand::Scalar(number) = meta {
-                *operand = Operand::Scalar(number);
-            }
-        }
-        Ok(())
-    }
-
-    /// Issues an instruction that repeats one of a hot path; `None` if it must be inferred and
-    /// issued as a command.
-    #[inline]
-    fn repeat(
-        &self,
-        session: &Session,
-        operation: &'static Operation,
-        attributes: &Attributes,
-        source: SourceId,
-    ) -> Option<(TensorId, Meta)> {
-        if default_dtype() != DType::F32 || self.is_in_vmap(operation) {
-            return None;
-        }
-        let mut ids = Operands::new();
-        for operand in &self.operands {
-            ids.push(match operand {
-                Operand::Tensor((value, _)) if value.session.is(session) => {
-                    Operand::Tensor(value.issued()?)
-                }
-                Operand::Tensor(_) => return None,
-                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
-            });
-        }
-        let inputs =
-            self.operands.iter().map(|operand| operand.tensor().map(|(value, _)| value.meta));
-        session.repeat(operation, &ids, attributes, inputs, source)
-    }
-
-    /// Returns the result of an instruction, recorded on the tape if a gradient is required.
-    #[inline]
-    fn result_tensor(
-        &self,
-        session: &Session,
-        operation: &'static Operation,
-        attributes: Attributes,
-        (id, meta): (TensorId, Meta),
-        source: SourceId,
-    ) -> Tensor {
-        let value = session.value(id, meta, source);
-        let wants_grad = self.wants_grad && meta.dtype.has_gradients();
-        let node = wants_grad.then(|| {
-            TapeNode::record(operation, attributes, &self.operands, std::slice::from_ref(&value))
-        });
-        Tensor::from_parts(value, node)
-    }
-
-    /// Like [`GatheredCall::issue`], for an operation with several results.
-    #[track_caller]
-    fn issue_several(
-        mut self,
-        session: &Session,
-        operation: &'static Operation,
-        attributes: Attributes,
-    ) -> Result<Vec<Tensor>> {
-        let source = source::current();
-        if !matches!(operation.numbers, Numbers::Converted) {
-            self.convert_numbers(operation)?;
-        }
-        if self.is_in_vmap(operation) {
-            return self.issue_batched(session, operation, attributes);
-        }
-        let (metas, ids) = self.metas_and_ids(session, operation)?;
-        let results = operation.results(&metas, &attributes)?;
-        let wants_grad = self.wants_grad && results.iter().any(|meta| meta.dtype.has_gradients());
-        let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
-        let work = results.iter().map(|meta| operation.work(&metas, *meta)).sum();
-        let first = session.issue(operation, ids, attributes, results.clone(), &[], work, source);
-        let values = results
-            .iter()
-            .enumerate()
-            .map(|(index, meta)| session.value(first.after(index as u64), *meta, source));
-        let values: Vec<Arc<StreamValue>> = values.collect();
-        Ok(self.result_tensors(operation, kept, values, wants_grad))
-    }
-
-    /// Returns whether batching rules of a `vmap` apply.
-    #[inline]
-    fn is_in_vmap(&self, operation: &Operation) -> bool {
-        self.is_batched || matches!(operation.batching, Batching::Drawn) && vmap::is_active()
-    }
-
-    /// Like [`GatheredCall::issue_several`], inside `vmap`.
-    #[cold]
-    #[track_caller]
-    fn issue_batched(
-        self,
-        session: &Session,
-        operation: &'static Operation,
-        attributes: Attributes,
-    ) -> Result<Vec<Tensor>> {
-        self.metas_and_ids(session, operation)?;
-        let operands: SmallVec<[Operand<Arc<StreamValue>>; 3]> = self
-            .operands
-            .iter()
-            .map(|operand| operand.map(|(value, _)| Arc::clone(value)))
-            .collect();
-        let kept = attributes.clone();
-        let values = vmap::issue(session, operation, &operands, attributes, source::current())?;
-        let wants_grad =
-            self.wants_grad && values.iter().any(|value| value.meta.dtype.has_gradients());
-        if operation.further.is_some() {
-            return Ok(self.result_tensors(operation, kept, values.into_vec(), wants_grad));
-        }
-        let node = wants_grad.then(|| TapeNode::record(operation, kept, &self.operands, &values));
-        Ok(vec![Tensor::from_parts(Arc::clone(&values[0]), node)])
-    }
-
-    /// Returns the results of an operation with several, recorded on the tape if a gradient is
-    /// required.
-    fn result_tensors(
-        &self,
-        operation: &'static Operation,
-        kept: Attributes,
-        values: Vec<Arc<StreamValue>>,
-        wants_grad: bool,
-    ) -> Vec<Tensor> {
-        if !wants_grad {
-            return values.into_iter().map(|value| Tensor::from_parts(value, None)).collect();
-        }
-        let node = TapeNode::record(operation, kept, &self.operands, &values);
-        let outputs = values.into_iter().enumerate().map(|(index, value)| {
-            let on_tape = value.meta.dtype.has_gradients();
-            let node = on_tape.then(|| TapeNode::output(&node, index));
-            Tensor::from_parts(value, node)
-        });
-        outputs.collect()
-    }
-
-    /// Casts integers to the default dtype where inference would make them float32.
-    #[cold]
-    fn cast_integers(
-        &mut self,
-        session: &Session,
-        operation: &'static Operation,
-        attributes: &Attributes,
-        default: DType,
-    ) -> Result<()> {
-        let mut tensors = self.operands.iter().filter_map(Operand::tensor);
-        let all_are = tensors.all(|(value, _)| value.meta.dtype.is_exact());
-        let has_dtype = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
-        if !all_are || has_dtype {
-            return Ok(());
-        }
-        // The first operand of `where` is the condition.
-        let first = usize::from(operation.id == WHERE.id);
-        for operand in self.operands.iter_mut().skip(first) {
-            if let Operand::Tensor((value, _)) = operand {
-                *value = Tensor::from_parts(Arc::clone(value), None).cast(default)?.value();
-            }
-        }
-        // If all operands are numbers, the first becomes a tensor of the dtype.
-        let are_numbers = self.operands[first..].iter().all(|operand| operand.tensor().is_none());
-        if let (true, Some(Operand::Scalar(number))) = (are_numbers, self.operands.get(first)) {
-            let made = Tensor::full(session, Shape::SCALAR, *number, default)?;
-            self.operands[first] = Operand::Tensor((made.value(), None));
-        }
-        Ok(())
-    }
-
-    /// Returns the operands' metas and ids.
-    #[inline]
-    fn metas_and_ids(
-        &self,
-        session: &Session,
-        operation: &'static Operation,
-    ) -> Result<(SmallVec<[Operand<Meta>; 3]>, Operands)> {
-        let mut metas: SmallVec<[Operand<Meta>; 3]> = SmallVec::new();
-        let mut ids = Operands::new();
-        for operand in &self.operands {
-            if let Operand::Tensor((value, _)) = operand
-                && !value.session.is(session)
-            {
-                return Err(two_sessions(operation.name, session, &value.session));
-            }
-            metas.push(operand.map(|(value, _)| value.meta));
-            ids.push(operand.map(|(value, _)| value.id()));
-        }
-        Ok((metas, ids))
-    }
-}
-
-#[cold]
-pub(crate) fn two_sessions(operation: &str, first: &Session, second: &Session) -> ClientError {
-    let line = |session: &Session| {
-        let closed = if session.is_closed() { ", closed" } else { "" };
-        format!("  session {}: {}{closed}", session.number(), session.describe())
-    };
-    let hint = if first.is_closed() || second.is_closed() {
-        "a closed session's tensors are freed; create them again"
-    } else {
-        "bring one over: with gt.Session.of(a).use(): b = gt.from_numpy(b.numpy())"
-    };
-    ClientError::usage(format!(
-        "{operation}: the tensors belong to different sessions\n{}\n{}\n  hint: {hint}",
-        line(first),
-        line(second)
-    ))
 }

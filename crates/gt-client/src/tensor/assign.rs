@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use super::Tensor;
+use crate::context::records_gradients;
 use crate::error::{ClientError, Result};
-use crate::tape::grad_enabled;
 
 impl Tensor {
     /// Assigns this tensor the value (and history) of another, as in-place operations do.
@@ -42,7 +42,7 @@ impl Tensor {
 
     /// Returns an error if the change would be recorded on a leaf that requires gradients.
     fn check_not_leaf(&self, operation: &impl Display) -> Result<()> {
-        let keeps_history = grad_enabled() && !self.detached;
+        let keeps_history = records_gradients() && !self.detached;
         if keeps_history && self.lock().node.as_ref().is_some_and(|node| node.is_leaf()) {
             return Err(ClientError::usage(format!(
                 "{operation}: a leaf tensor that requires gradients cannot be changed in place\n  hint: do it inside `with gt.no_grad():`"
@@ -57,7 +57,7 @@ impl Tensor {
         self.check_takes(other, operation)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();
-        let keeps_history = grad_enabled() && !self.detached;
+        let keeps_history = records_gradients() && !self.detached;
         if keeps_history
             && let (Some(old), Some(new)) = (&state.node, &node)
             && old.retains_grad()
@@ -89,7 +89,7 @@ impl Tensor {
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
         let state = self.fresh();
-        if self.detached || state.node.is_none() || !grad_enabled() {
+        if self.detached || state.node.is_none() || !records_gradients() {
             return Ok(Tensor::from_parts(Arc::clone(&state.value), None));
         }
         drop(state);

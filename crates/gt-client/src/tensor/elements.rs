@@ -8,10 +8,10 @@ use super::Tensor;
 use super::index::Index;
 use super::strides::Strided;
 use super::view_step::ViewStep;
+use crate::context::records_gradients;
 use crate::error::Result;
 use crate::session::{BlockElement, ElementBlock, StreamValue};
 use crate::source;
-use crate::tape::grad_enabled;
 
 /// The elements of a tensor with one axis: views of it, as indexing returns them. Nothing waits
 /// until a value is requested; then the values of a block are fetched together.
@@ -44,7 +44,7 @@ impl Tensor {
             block: ElementBlock::from(&value, 0),
             value,
             strided: self.strided(),
-            on_tape: self.requires_grad() && grad_enabled(),
+            on_tape: self.requires_grad() && records_gradients(),
             in_vmap: self.is_batched(),
             next: 0,
             source: source::current(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::Tensor;
+use super::node::TapeNode;
+use super::node::hooks::{Hook, HookHandle};
 use crate::error::{ClientError, Result};
-use crate::tape::{self, BackwardOptions, Hook, HookHandle, TapeNode};
 
 impl Tensor {
     /// Returns whether operations on the tensor are recorded on the tape.
@@ -113,12 +114,6 @@ impl Tensor {
             }
         }
         Ok(())
-    }
-
-    /// Adds the gradients of this tensor to those of all leaves it depends on.
-    #[track_caller]
-    pub fn backward(&self) -> Result<()> {
-        tape::backward(&[(self, None)], BackwardOptions::default())
     }
 }
 

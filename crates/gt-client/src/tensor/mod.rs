@@ -1,27 +1,33 @@
 //! Tensors: a value in a session's stream, and the tape node for its gradient.
 //!
 //! - [`create`]: from data, numbers and random numbers; [`default_dtype`]: the dtype of new floats.
-//! - [`apply`]: issuing an operation and recording it on the tape.
+//! - [`apply`], [`call`]: issuing an operation and recording it on the tape.
 //! - [`methods`]: methods that are generated from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
 //! - [`index`]: index expressions; [`elements`]: iteration.
 //! - [`assign`]: in-place changes and copies; [`rollback`]: undoing them in transactions.
 //! - [`view`]: tensors that share storage, by lists ([`view_steps`]) of steps ([`view_step`]) and
 //!   [`strides`]; [`restride`]: `as_strided`; [`overlap`]: in-place changes of overlapping views.
+//! - [`node`]: nodes of the tape; [`autocast`]: casts of operands; [`batched`]: inside `vmap`.
 //! - [`gradient`]: `requires_grad`, gradients and hooks.
-//! - [`fetch`]: fetching values; [`placement`]: their workers; [`value_ref`]: references to values.
+//! - [`fetch`]: fetching values; [`files`]: files that workers read and write; [`placement`]: their workers; [`value_ref`]: references to values.
 
-pub(crate) mod apply;
+mod apply;
 mod assign;
+mod autocast;
+mod batched;
+pub(crate) mod call;
 pub mod create;
 pub mod default_dtype;
 mod elements;
 pub mod elementwise;
 mod fetch;
+mod files;
 mod gradient;
 pub mod index;
 pub mod matmul;
 mod methods;
+pub(crate) mod node;
 mod overlap;
 mod placement;
 pub mod reduce;
@@ -39,7 +45,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use gt_ir::{DType, Meta, Shape};
 
 use crate::session::{Session, StreamValue};
-use crate::tape::TapeNode;
+pub use files::AskedSave;
+use node::TapeNode;
 pub(crate) use rollback::RollbackPoint;
 pub use value_ref::ValueRef;
 use view::{SharedStorage, ViewState};

@@ -7,7 +7,6 @@ use smallvec::smallvec;
 
 use super::Tensor;
 use super::strides::Strided;
-use super::view::ViewState;
 use super::view_step::{compute, reshape};
 use crate::error::Result;
 
@@ -37,24 +36,26 @@ pub(super) fn check(view: &Strided, operation: &str) -> Result<()> {
     view.check_writable(operation)
 }
 
-/// Returns the root after a view of it was changed to `changed`. If elements overlap, only those
-/// that differ are written: an unchanged element must not undo the change of another at the same
-/// index.
+/// Returns the index of each element of a tensor, in the tensor's shape.
+pub(super) fn indices(of: &Tensor) -> Result<Tensor> {
+    let (shape, start, step) = (of.shape(), Scalar::Int(0), Scalar::Int(1));
+    let end = Scalar::Int(shape.numel() as i64);
+    reshape(&Tensor::arange(&of.session(), start, end, step, DType::I64)?, shape)
+}
+
+/// Returns the root after a view of it, whose elements have these indices in it, was changed to
+/// `changed`. If elements overlap, only those that differ are written: an unchanged element must
+/// not undo the change of another at the same index.
 pub(super) fn write(
     root: &Tensor,
-    view: &ViewState,
+    indices: &Tensor,
     changed: &Tensor,
     overlaps: bool,
 ) -> Result<Tensor> {
     let (shape, count) = (root.shape(), changed.shape().numel());
     let size = shape.numel();
     let session = root.session();
-    // The view's steps, applied to the indices of the root's elements, yield those of the view's.
-    let (start, step) = (Scalar::Int(0), Scalar::Int(1));
-    let numbers = Tensor::arange(&session, start, Scalar::Int(size as i64), step, DType::I64)?;
-    let numbers = reshape(&numbers, shape)?;
-    let indices = view.path(&numbers)?.pop().unwrap_or(numbers);
-    let mut indices = flat(&indices, count)?;
+    let mut indices = flat(indices, count)?;
     let memory = &flat(root, size)?;
     let changed = &flat(changed, count)?;
     let along = || smallvec![Attribute::Int(0)];

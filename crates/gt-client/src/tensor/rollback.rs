@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::Tensor;
+use super::node::TapeNode;
 use super::view::SharedStorage;
+use crate::context::no_grad;
 use crate::error::Result;
 use crate::session::StreamValue;
-use crate::tape::{TapeNode, no_grad};
 
 /// A tensor, or the root of a view, with the value that it had.
 pub(crate) struct RollbackPoint {

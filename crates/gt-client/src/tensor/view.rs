@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, Weak};
 use gt_ir::ops::complex;
 use gt_ir::{Attributes, Operation, Shape};
 
+use super::node::TapeNode;
 use super::overlap;
 use super::strides::Strided;
 use super::view_step::ViewStep;
@@ -21,7 +22,6 @@ use super::view_steps::ViewSteps;
 use super::{Tensor, TensorImpl};
 use crate::error::{ClientError, Result};
 use crate::session::StreamValue;
-use crate::tape::TapeNode;
 
 /// The storage state of a root and its views.
 #[derive(Default)]
@@ -278,7 +278,7 @@ impl Tensor {
 
     /// Sets the history of a detached view to that of its in-place change.
     fn keep_history(&self, changed: &Tensor, version: u64) {
-        if !crate::tape::grad_enabled() {
+        if !crate::context::records_gradients() {
             return;
         }
         let (value, node) = (changed.value(), changed.node());
@@ -342,7 +342,10 @@ impl Tensor {
         let detached = view.detached || self.detached;
         let root = if detached { root.data() } else { root };
         let whole = if overlaps || view.repeats() {
-            overlap::write(&root, &view, changed, overlaps)?
+            // The steps, applied to the indices of the root's elements, yield those of the view's.
+            let of_root = overlap::indices(&root)?;
+            let indices = view.path(&of_root)?.pop().unwrap_or(of_root);
+            overlap::write(&root, &indices, changed, overlaps)?
         } else {
             view.undo(&root, changed)?
         };

@@ -1,19 +1,22 @@
 //! Tensors that enter and leave a `vmap`, on the tape.
 
+use std::panic::Location;
 use std::sync::Arc;
 
-use super::value::{levels, nest, with_level, without_level};
-use super::{Level, LevelNumbers};
+use super::Level;
+use crate::batching::{LevelNumbers, nest, with_level, without_level};
+use crate::context::{self, Context};
 use crate::error::{ClientError, Result};
 use crate::session::StreamValue;
-use crate::tape::{BackwardCall, Function, grad_enabled};
 use crate::tensor::Tensor;
+use crate::tensor::node::function::{BackwardCall, Function};
 
 impl Tensor {
     /// Returns the tensor mapped over its first axis at a level.
     ///
     /// # Errors
     /// The axis is not as long as the level's batch.
+    #[track_caller]
     pub fn enter_level(&self, level: &Arc<Level>) -> Result<Tensor> {
         if self.shape().first() != Some(&level.size) {
             return Err(ClientError::usage(format!(
@@ -22,7 +25,9 @@ impl Tensor {
                 level.size
             )));
         }
-        self.crossed(with_level(self.value(), level)?, level, Tensor::leave_level)
+        let caller = Location::caller();
+        let value = context::with(|context| with_level(context.site(caller), self.value(), level))?;
+        self.crossed(value, level, Tensor::leave_level)
     }
 
     /// Returns the tensor with the batch axis of a level in front; a tensor that is not mapped over
@@ -30,8 +35,12 @@ impl Tensor {
     ///
     /// # Errors
     /// The result would have more axes than a tensor may have.
+    #[track_caller]
     pub fn leave_level(&self, level: &Arc<Level>) -> Result<Tensor> {
-        self.crossed(without_level(&self.value(), level)?, level, Tensor::enter_level)
+        let caller = Location::caller();
+        let value =
+            context::with(|context| without_level(context.site(caller), &self.value(), level))?;
+        self.crossed(value, level, Tensor::enter_level)
     }
 
     /// Records `value`, which is this tensor inside or outside of the level; `back` converts its
@@ -43,7 +52,7 @@ impl Tensor {
         back: fn(&Tensor, &Arc<Level>) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let crossed = Tensor::from_parts(value, None);
-        if self.node().is_none() || !grad_enabled() {
+        if self.node().is_none() || !context::with(Context::records_gradients) {
             return Ok(crossed);
         }
         let level = Arc::clone(level);
@@ -64,21 +73,8 @@ impl Tensor {
 /// batches of ended `vmap`s that only the result was mapped over by.
 pub(crate) fn without_ended(grad: Tensor, own: &LevelNumbers) -> Result<Tensor> {
     let value = grad.value();
-    let ended = nest(&value).find(|level| {
-        level.is_over.load(std::sync::atomic::Ordering::Relaxed) && !own.contains(&level.number)
-    });
+    let ended = nest(&value).find(|level| level.is_over() && !own.contains(&level.number));
     let Some(level) = ended else { return Ok(grad) };
     let whole = grad.leave_level(level)?;
     without_ended(whole.sum(&[0], false)?, own)
-}
-
-/// Returns the levels of each tensor, if any of `results` is mapped over.
-pub(crate) fn levels_of<'a>(
-    tensors: impl Iterator<Item = Option<&'a Arc<StreamValue>>>,
-    results: &[Arc<StreamValue>],
-) -> Option<Box<[LevelNumbers]>> {
-    let is_mapped = results.iter().any(|result| result.batched.is_some());
-    is_mapped.then(|| {
-        tensors.map(|value| value.map(|value| levels(value)).unwrap_or_default()).collect()
-    })
 }

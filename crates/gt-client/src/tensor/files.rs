@@ -4,12 +4,11 @@ use gt_ir::message::Reply;
 use gt_ir::stored::{Save, StoredValues, Written};
 use gt_ir::{ClientCommand, Content, SourceId, TensorId};
 
-use super::Session;
-use super::request::{PendingAnswer, error_in};
+use super::{Tensor, call};
 use crate::driver::Interrupt;
 use crate::error::Result;
+use crate::session::{PendingAnswer, Session, error_in};
 use crate::source;
-use crate::tensor::{Tensor, apply};
 
 /// Tensors that workers are writing.
 pub struct AskedSave {
@@ -44,12 +43,6 @@ impl AskedSave {
 }
 
 impl Session {
-    /// Returns the folders in which its workers may read and write files; `None` if they may access
-    /// what this process may.
-    pub fn data_roots(&self) -> Option<Vec<String>> {
-        self.0.driver.data_roots()
-    }
-
     /// Has the workers write tensors into files of a folder, which is created if it is missing.
     /// Each file appears once it is complete. Returns at once.
     ///
@@ -61,7 +54,7 @@ impl Session {
         for tensor in &tensors {
             tensor.check_has_values("save")?;
             if !tensor.session().is(self) {
-                return Err(apply::two_sessions("save", self, &tensor.session()));
+                return Err(call::two_sessions("save", self, &tensor.session()));
             }
             ids.push(tensor.value().id());
         }

@@ -2,75 +2,36 @@
 
 use std::sync::Arc;
 
-use gt_ir::batching::{self, BatchedCall, Batching};
+use gt_ir::batching::{self, BatchedCall};
 use gt_ir::instruction::Operands;
-use gt_ir::shape::MAX_RANK;
-use gt_ir::{Attributes, Graph, Meta, Operand, Operation, SourceId, Var};
+use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
 use smallvec::SmallVec;
 
 use super::value::{hide, nest};
-use super::{Level, random};
-use crate::error::{ClientError, Result};
+use crate::context::CallSite;
+use crate::context::level::Level;
+use crate::error::Result;
 use crate::session::{Session, StreamValue};
 
 /// The results of an operation.
 pub(crate) type ResultValues = SmallVec<[Arc<StreamValue>; 1]>;
 
-/// Issues an operation that user code calls.
-///
-/// # Errors
-/// The operation's inference rejects the operands; the `vmap` forbids random numbers; with the
-/// batch axes there are more axes than a tensor may have.
-pub(crate) fn issue(
-    session: &Session,
-    operation: &'static Operation,
-    operands: &[Operand<Arc<StreamValue>>],
-    attributes: Attributes,
-    source: SourceId,
-) -> Result<ResultValues> {
-    check_rank(operation, operands, &attributes)?;
-    if matches!(operation.batching, Batching::Drawn) {
-        return random::draw(session, operation, operands, attributes, source);
-    }
-    emit(session, operation, operands, attributes, source)
-}
-
-/// Returns an error if the ranks with all batch axes are too high.
-fn check_rank(
-    operation: &'static Operation,
-    operands: &[Operand<Arc<StreamValue>>],
-    attributes: &Attributes,
-) -> Result<()> {
-    let results = operation.results(&metas(operands), attributes)?;
-    let given = operands.iter().filter_map(Operand::tensor);
-    let depth = given.clone().map(|value| nest(value).count()).max().unwrap_or(0);
-    let ranks = given.map(|value| &value.meta).chain(&results).map(|meta| meta.shape.rank());
-    let rank = ranks.max().unwrap_or(0);
-    if rank + depth <= MAX_RANK {
-        return Ok(());
-    }
-    Err(ClientError::usage(format!(
-        "{}: {rank} axes and {depth} batch axes of vmap are more than {MAX_RANK}, the most that a tensor has",
-        operation.name
-    )))
-}
-
 /// Issues an operation by its batching rule at the innermost level of its operands.
 pub(super) fn emit(
+    site: CallSite,
     session: &Session,
     operation: &'static Operation,
     operands: &[Operand<Arc<StreamValue>>],
     attributes: Attributes,
-    source: SourceId,
 ) -> Result<ResultValues> {
     let metas = metas(operands);
     let results = operation.results(&metas, &attributes)?;
     let given = operands.iter().filter_map(Operand::tensor);
     let innermost = given.filter_map(|value| nest(value).next()).max_by_key(|level| level.number);
     let Some(level) = innermost else {
-        return Ok(issue_unbatched(session, operation, operands, attributes, &metas, source));
+        return Ok(issue_unbatched(site, session, operation, operands, attributes, &metas));
     };
-    let mut graph = BatchingGraph { session, source, values: Vec::new() };
+    let mut graph = BatchingGraph { site, session, values: Vec::new() };
     let (mut inner, mut batched) = (Operands::<Var>::new(), SmallVec::<[bool; 3]>::new());
     for operand in operands {
         let (operand, is_batched) = match operand {
@@ -103,31 +64,33 @@ fn shown_at<'a>(value: &'a StreamValue, level: &Level) -> Option<&'a Arc<StreamV
     (batched.level.number == level.number).then_some(&batched.of)
 }
 
-fn metas(operands: &[Operand<Arc<StreamValue>>]) -> SmallVec<[Operand<Meta>; 3]> {
+pub(super) fn metas(operands: &[Operand<Arc<StreamValue>>]) -> SmallVec<[Operand<Meta>; 3]> {
     operands.iter().map(|operand| operand.map(|value| value.meta)).collect()
 }
 
 /// Issues an instruction whose operands hide no axes.
 fn issue_unbatched(
+    site: CallSite,
     session: &Session,
     operation: &'static Operation,
     operands: &[Operand<Arc<StreamValue>>],
     attributes: Attributes,
     metas: &[Operand<Meta>],
-    source: SourceId,
 ) -> ResultValues {
     let results = operation.results(metas, &attributes).expect("checked by the caller");
     let ids = operands.iter().map(|operand| operand.map(|value| value.id())).collect();
     let work = results.iter().map(|meta| operation.work(metas, *meta)).sum();
-    let first = session.issue(operation, ids, attributes, results.clone(), &[], work, source);
+    let first = session.issue(site, operation, ids, attributes, results.clone(), &[], work);
     let values = results.iter().enumerate();
-    values.map(|(index, meta)| session.value(first.after(index as u64), *meta, source)).collect()
+    values
+        .map(|(index, meta)| session.value(first.after(index as u64), *meta, site.source))
+        .collect()
 }
 
 /// A graph that issues the instructions of batching rules.
 struct BatchingGraph<'a> {
+    site: CallSite<'a>,
     session: &'a Session,
-    source: SourceId,
     values: Vec<Arc<StreamValue>>,
 }
 
@@ -149,7 +112,7 @@ impl Graph for BatchingGraph<'_> {
             |operand: &Operand<Var>| operand.map(|var| Arc::clone(&self.values[var.0 as usize]));
         let operands: SmallVec<[Operand<Arc<StreamValue>>; 3]> =
             operands.iter().map(value).collect();
-        let results = emit(self.session, operation, &operands, attributes, self.source)
+        let results = emit(self.site, self.session, operation, &operands, attributes)
             .expect("batching rules build valid operations");
         let first = Var(self.values.len() as u32);
         self.values.extend(results);

@@ -1,7 +1,12 @@
 //! Nodes of the tape: leaves, operations, functions.
+//!
+//! - [`function`]: functions with user-defined gradients; [`hooks`]: hooks on gradients.
+
+pub(crate) mod function;
+pub(crate) mod hooks;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, Weak};
 
 use gt_ir::instruction::Results;
 use gt_ir::operation::{OUTPUT, ints};
@@ -9,24 +14,24 @@ use gt_ir::ops;
 use gt_ir::{Attributes, Meta, Operand, Operation, SourceId};
 use smallvec::SmallVec;
 
-use super::function::FunctionRecord;
-use super::hooks::GradientHooks;
-use super::{list, lock};
+use self::function::FunctionRecord;
+use self::hooks::GradientHooks;
+use super::Tensor;
+use crate::batching::{LevelNumbers, levels_of};
+use crate::context::Context;
+use crate::context::scopes::Scope;
 use crate::session::StreamValue;
-use crate::signal::{self, Scope};
-use crate::tensor::Tensor;
-use crate::vmap::{LevelNumbers, levels_of};
 
 /// The operation that made a tensor, or, for a leaf, where its gradient is accumulated.
 pub(crate) struct TapeNode {
     /// Later nodes have larger numbers, so their order is a topological order.
-    pub(super) number: u64,
-    pub(super) kind: NodeKind,
+    pub(crate) number: u64,
+    pub(crate) kind: NodeKind,
     /// The hooks on the gradient; rarely any.
-    pub(super) hooks: OnceLock<Box<GradientHooks>>,
+    pub(crate) hooks: OnceLock<Box<GradientHooks>>,
 }
 
-pub(super) enum NodeKind {
+pub(crate) enum NodeKind {
     Leaf {
         grad: Mutex<Option<Tensor>>,
     },
@@ -39,40 +44,63 @@ pub(super) enum NodeKind {
     },
 }
 
-pub(super) struct OperationRecord {
-    pub(super) operation: &'static Operation,
-    pub(super) attributes: Attributes,
-    pub(super) scope: Scope,
+pub(crate) struct OperationRecord {
+    pub(crate) operation: &'static Operation,
+    pub(crate) attributes: Attributes,
+    pub(crate) scope: Scope,
     /// The line that issued it.
-    pub(super) source: SourceId,
+    pub(crate) source: SourceId,
     /// Shape and dtype of each result.
-    pub(super) results: Results,
-    pub(super) metas: SmallVec<[Operand<Meta>; 3]>,
+    pub(crate) results: Results,
+    pub(crate) metas: SmallVec<[Operand<Meta>; 3]>,
     /// The nodes of the operands, where they have any.
-    pub(super) parents: SmallVec<[Option<Arc<TapeNode>>; 3]>,
+    pub(crate) parents: SmallVec<[Option<Arc<TapeNode>>; 3]>,
     /// The levels at which each operand is mapped over, if a result is: those of its gradient.
-    pub(super) levels: Option<Box<[LevelNumbers]>>,
+    pub(crate) levels: Option<Box<[LevelNumbers]>>,
     /// Dropped after a backward pass that does not retain the graph.
-    pub(super) saved: Mutex<Option<SavedValues>>,
+    pub(crate) saved: Mutex<Option<SavedValues>>,
 }
 
-pub(super) struct SavedValues {
-    pub(super) operands: SmallVec<[Option<Operand<Arc<StreamValue>>>; 3]>,
+pub(crate) struct SavedValues {
+    pub(crate) operands: SmallVec<[Option<Operand<Arc<StreamValue>>>; 3]>,
     /// All results, or none.
-    pub(super) outputs: SmallVec<[Arc<StreamValue>; 1]>,
+    pub(crate) outputs: SmallVec<[Arc<StreamValue>; 1]>,
 }
 
 impl SavedValues {
     /// Returns whether it has saved values: a node without any may be traversed repeatedly.
-    pub(super) fn holds_any(&self) -> bool {
+    pub(crate) fn holds_any(&self) -> bool {
         !self.outputs.is_empty() || self.operands.iter().any(Option::is_some)
     }
 }
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
+/// Every recorded operation that can still be reached, in order.
+static TAPE: Mutex<Vec<Weak<TapeNode>>> = Mutex::new(Vec::new());
+
+fn list(node: &Arc<TapeNode>) {
+    let mut tape = lock(&TAPE);
+    if tape.len() == tape.capacity() {
+        // Removes dropped nodes before it would grow, so its length stays proportional.
+        tape.retain(|node| node.strong_count() > 0);
+        let room = tape.len().max(256);
+        tape.reserve(room);
+    }
+    tape.push(Arc::downgrade(node));
+}
+
+/// Returns every recorded operation that can still be reached, in order.
+pub(crate) fn listed() -> Vec<Arc<TapeNode>> {
+    lock(&TAPE).iter().filter_map(Weak::upgrade).collect()
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 impl TapeNode {
-    pub(super) fn new(kind: NodeKind) -> Arc<TapeNode> {
+    pub(crate) fn new(kind: NodeKind) -> Arc<TapeNode> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Arc::new(TapeNode { number, kind, hooks: OnceLock::new() })
     }
@@ -84,6 +112,7 @@ impl TapeNode {
 
     /// Records an operation.
     pub fn record(
+        context: &Context,
         operation: &'static Operation,
         attributes: Attributes,
         operands: &[Operand<(Arc<StreamValue>, Option<Arc<TapeNode>>)>],
@@ -104,7 +133,7 @@ impl TapeNode {
         let record = OperationRecord {
             operation,
             attributes,
-            scope: signal::current(),
+            scope: context.scope(),
             source: outputs.first().map_or_else(SourceId::default, |output| output.source),
             results: outputs.iter().map(|output| output.meta).collect(),
             metas: operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect(),
@@ -119,7 +148,7 @@ impl TapeNode {
             saved: Mutex::new(Some(saved)),
         };
         let node = TapeNode::new(NodeKind::Operation(Box::new(record)));
-        list::add(&node);
+        list(&node);
         node
     }
 
@@ -133,7 +162,7 @@ impl TapeNode {
     }
 
     /// Returns the nodes to which its gradient propagates.
-    pub(super) fn parents(&self) -> impl Iterator<Item = &Arc<TapeNode>> {
+    pub(crate) fn parents(&self) -> impl Iterator<Item = &Arc<TapeNode>> {
         let (several, one) = match &self.kind {
             NodeKind::Leaf { .. } => (&[][..], None),
             NodeKind::Operation(record) => (&record.parents[..], None),
@@ -144,7 +173,7 @@ impl TapeNode {
     }
 
     /// Returns whether it transposes the last two axes, and no others.
-    pub(super) fn is_transpose(&self) -> bool {
+    pub(crate) fn is_transpose(&self) -> bool {
         let NodeKind::Operation(record) = &self.kind else { return false };
         if !std::ptr::eq(record.operation, &ops::shape::PERMUTE) {
             return false;

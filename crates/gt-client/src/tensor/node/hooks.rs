@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use gt_ir::Meta;
 
-use super::lock;
-use super::node::TapeNode;
+use super::{TapeNode, lock};
 use crate::error::{ClientError, Result};
 use crate::tensor::Tensor;
 
@@ -15,7 +14,7 @@ pub type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
 /// The hooks of one tensor.
 #[derive(Default)]
-pub(super) struct GradientHooks {
+pub(crate) struct GradientHooks {
     hooks: Mutex<Vec<(u64, Hook)>>,
     /// For a tensor that is not a leaf: its gradient, if it is retained.
     retained: Mutex<Option<Option<Tensor>>>,
@@ -86,7 +85,7 @@ impl TapeNode {
     }
 
     /// Calls the hooks on a gradient, and returns the resulting one.
-    pub(super) fn run_hooks(&self, grad: Tensor) -> Result<Tensor> {
+    pub(crate) fn run_hooks(&self, grad: Tensor) -> Result<Tensor> {
         let Some(gradient_hooks) = self.hooks.get() else { return Ok(grad) };
         let hooks = lock(&gradient_hooks.hooks).clone();
         let mut grad = grad;
@@ -105,7 +104,7 @@ impl Tensor {
     ///
     /// # Errors
     /// It has another shape.
-    pub(super) fn as_gradient_of(&self, meta: Meta, whose: &str) -> Result<Tensor> {
+    pub(crate) fn as_gradient_of(&self, meta: Meta, whose: &str) -> Result<Tensor> {
         if self.shape() != meta.shape {
             return Err(ClientError::usage(format!(
                 "{whose} returned a gradient of shape {} for a tensor of shape {}",
