@@ -46,6 +46,7 @@ mod tensor;
 mod tools;
 mod torch;
 mod transaction;
+mod user_code;
 mod vmap;
 
 use pyo3::prelude::*;

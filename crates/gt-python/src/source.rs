@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
 use gt::ir::SourceId;
@@ -12,16 +11,15 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::user_code::LATEST;
 
 /// The folders of GT, PyTorch and other packages whose lines are not the user's.
 static PACKAGES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 /// The public functions, by the addresses of their code objects, which are never freed.
 static CALLS: LazyLock<RwLock<FxHashMap<usize, CallId>>> = LazyLock::new(RwLock::default);
-
-/// The user's line that was recorded last by any thread.
-static LATEST: AtomicU32 = AtomicU32::new(0);
 
 /// A code object that was seen before.
 enum KnownCode {
@@ -37,6 +35,10 @@ enum FrameOrigin {
     User(SourceId),
 }
 
+/// The code objects that a thread has seen, by address. An entry keeps its code object alive, so
+/// that the address is not reused.
+type KnownCodes = FxHashMap<usize, (Py<PyAny>, KnownCode)>;
+
 /// The source position of a thread.
 struct ThreadPosition {
     /// The line to which instructions are attributed while the thread runs no user code; 0 means
@@ -50,6 +52,7 @@ struct ThreadPosition {
     /// The frame that called the backward function that runs, and the line whose gradients it
     /// computes.
     gradient: Cell<(usize, SourceId)>,
+    known: RefCell<KnownCodes>,
 }
 
 thread_local! {
@@ -59,12 +62,9 @@ thread_local! {
             runs_no_user_code: Cell::new(false),
             last: Cell::new((0, (0, CallId::NONE), SourceId(0))),
             gradient: Cell::new((0, SourceId(0))),
+            known: RefCell::new(KnownCodes::with_hasher(FxBuildHasher)),
         }
     };
-
-    /// The code objects that were seen, by address. An entry keeps its code object alive, so that
-    /// the address is not reused.
-    static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, KnownCode)>> = RefCell::default();
 }
 
 /// `PyFrame_GetBack`: returns a new reference to the calling frame, or null.
@@ -183,11 +183,11 @@ impl ThreadPosition {
     fn note(&self, py: Python<'_>) -> bool {
         let found = self.find(py);
         if let Some(source) = found {
-            LATEST.store(source.0, Ordering::Relaxed);
+            LATEST.note_line(source);
         }
         self.runs_no_user_code.set(found.is_none());
         let latest = || match self.attributed.get() {
-            SourceId(0) => SourceId(LATEST.load(Ordering::Relaxed)),
+            SourceId(0) => LATEST.line(),
             attributed => attributed,
         };
         source::set(found.unwrap_or_else(latest));
@@ -231,13 +231,13 @@ impl ThreadPosition {
             Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
         };
         let key = code.as_ptr() as usize;
-        let own = |known: &FxHashMap<usize, (Py<PyAny>, KnownCode)>| match known.get(&key) {
+        let own = |known: &KnownCodes| match known.get(&key) {
             Some((_, KnownCode::Own(call))) => Some(*call),
             _ => None,
         };
         let (last_key, last_at, last_source) = self.last.get();
         if last_key != key
-            && let Some(own) = KNOWN.with_borrow(own)
+            && let Some(own) = own(&self.known.borrow())
         {
             return Some(FrameOrigin::Own(own));
         }
@@ -247,7 +247,8 @@ impl ThreadPosition {
         if (last_key, last_at) == (key, at) {
             return Some(FrameOrigin::User(last_source));
         }
-        let seen = KNOWN.with_borrow_mut(|known| {
+        let seen = {
+            let mut known = self.known.borrow_mut();
             let (_, entry) = known.entry(key).or_insert_with(|| {
                 let file: String =
                     code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
@@ -271,7 +272,7 @@ impl ThreadPosition {
                     }))
                 }
             }
-        });
+        };
         if let FrameOrigin::User(source) = seen {
             self.last.set((key, at, source));
         }

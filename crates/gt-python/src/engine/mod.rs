@@ -35,8 +35,8 @@ use gt::ir::statistics::Compilation;
 use gt::ir::{
     Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, Shape, TensorData, WorkerId,
 };
-use gt::worker::mismatch::Mismatch;
 use gt::worker::engine::launch_plainly;
+use gt::worker::mismatch::Mismatch;
 use gt::worker::plan::{InputValue, Plan};
 use gt::worker::{Engine, EngineError, Joining, SharedBuffer};
 use pyo3::prelude::*;

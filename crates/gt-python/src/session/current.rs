@@ -3,12 +3,11 @@
 //! tensor starts. A PyTorch kernel uses the session of its operands.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use gt::{Session, WeakSession};
+use gt::Session;
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
 use pyo3::prelude::*;
 
@@ -17,6 +16,7 @@ use super::fork::ForkBlocker;
 use super::handle::{self, SessionHandle};
 use super::wait::detached;
 use crate::source;
+use crate::user_code::LATEST;
 
 /// The session of the process, used by all threads that have not connected to one.
 pub struct ProcessSession {
@@ -32,6 +32,8 @@ static PROCESS: Mutex<ProcessSession> =
 
 /// The sessions of a thread.
 struct ThreadSessions {
+    /// The session of the operands of the running kernel.
+    operands: Option<Session>,
     /// The `with` blocks that the thread is in, innermost last.
     blocks: Vec<WithBlock>,
     /// The session that the thread connected to, also after it disconnected. Unused in the main
@@ -48,42 +50,30 @@ struct WithBlock {
 }
 
 thread_local! {
-    static THREAD: RefCell<ThreadSessions> =
-        const { RefCell::new(ThreadSessions { blocks: Vec::new(), connection: None, seed: None }) };
+    static THREAD: RefCell<ThreadSessions> = const {
+        RefCell::new(ThreadSessions {
+            operands: None,
+            blocks: Vec::new(),
+            connection: None,
+            seed: None,
+        })
+    };
 }
 
-thread_local! {
-    /// The session of the operands of the running kernel.
-    static OPERANDS: RefCell<Option<Session>> = const { RefCell::new(None) };
+fn set_operands(session: Option<Session>) -> Option<Session> {
+    THREAD.with_borrow_mut(|thread| std::mem::replace(&mut thread.operands, session))
 }
-
-/// The session in which a kernel ran last, on any thread, and its number.
-static LATEST: Mutex<Option<WeakSession>> = Mutex::new(None);
-static LATEST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Runs a function whose new tensors belong to a session.
 pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
     struct RestoreOperands(Option<Session>);
     impl Drop for RestoreOperands {
         fn drop(&mut self) {
-            OPERANDS.set(self.0.take());
+            set_operands(self.0.take());
         }
     }
-    let _restore = RestoreOperands(OPERANDS.replace(Some(session)));
+    let _restore = RestoreOperands(set_operands(Some(session)));
     function()
-}
-
-/// Records the session of a kernel. The threads of a backward pass run no user code that could
-/// select a session, and use the one recorded last.
-pub fn note(session: &Session) {
-    if LATEST_NUMBER.load(Ordering::Relaxed) != session.number() {
-        *latest() = Some(session.downgrade());
-        LATEST_NUMBER.store(session.number(), Ordering::Relaxed);
-    }
-}
-
-fn latest() -> MutexGuard<'static, Option<WeakSession>> {
-    LATEST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The session that a thread uses, open or closed, and how the thread selected it.
@@ -126,12 +116,11 @@ impl ThreadSessions {
 
 /// Returns the session that new tensors belong to; starts an embedded one if there is none.
 pub fn current() -> PyResult<Session> {
-    if let Some(session) = OPERANDS.with_borrow(Clone::clone) {
+    if let Some(session) = THREAD.with_borrow(|thread| thread.operands.clone()) {
         return Ok(session);
     }
     if source::runs_no_user_code()
-        && let Some(session) = latest().as_ref().and_then(WeakSession::upgrade)
-        && !session.is_closed()
+        && let Some(session) = LATEST.session()
     {
         return Ok(session);
     }

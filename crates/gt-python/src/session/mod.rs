@@ -19,7 +19,7 @@ mod wait;
 
 use pyo3::prelude::*;
 
-pub use current::{current, note, within};
+pub use current::{current, within};
 pub use fork::ForkBlocker;
 pub use gil::with_gil;
 pub use object::PySession;

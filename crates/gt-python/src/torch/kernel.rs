@@ -19,6 +19,7 @@ use super::operands::StridedOperands;
 use super::results::{AxisOrders, KernelResults};
 use super::thread_context;
 use crate::error::IntoPython;
+use crate::user_code::LATEST;
 use crate::{convert, session};
 
 /// A kernel of a PyTorch operator.
@@ -168,7 +169,7 @@ impl TorchKernel {
         thread_context::note_indices(torch, args)?;
         let mut arguments = KernelArguments::read(self, torch, args, kwargs)?;
         if let Some(first) = arguments.tensors.first() {
-            session::note(&first.session());
+            LATEST.note_session(&first.session());
         }
         let results = self.results(py, &mut arguments)?;
         match &self.writes {
@@ -313,7 +314,7 @@ impl TorchKernel {
         let first = borrowed.iter().find_map(Operand::tensor).copied();
         let Some(first) = first else { return Ok(None) };
         let session = session::ready_session(py, first)?;
-        session::note(&session);
+        LATEST.note_session(&session);
         let result = Tensor::apply(&session, operation, &borrowed, Default::default()).py()?;
         match self.writes {
             Writes::Nothing => {

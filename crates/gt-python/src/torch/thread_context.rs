@@ -2,12 +2,11 @@
 //! pass run no user code that could set them, and adopt those of the threads that ran the forward
 //! pass.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use gt::DType;
 use gt::ir::SourceId;
-use gt::signal::{self, Scope};
+use gt::signal;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use rustc_hash::FxHashMap;
@@ -16,21 +15,15 @@ use super::api::TorchApi;
 use super::dlpack::{self, CLUSTER};
 use super::storage;
 use crate::source;
-
-/// The signal and gradient signal of the last kernel on a thread that runs user code, in the upper
-/// and lower 32 bits.
-static LATEST: AtomicU64 = AtomicU64::new(0);
+use crate::user_code::LATEST;
 
 /// Sets the line and signal for the following instructions of this thread. On a thread without user
 /// code, gradients run under the gradient signal of the scope in which the last user code ran.
 pub fn note(py: Python<'_>) {
     if source::note_unattributed(py) {
-        let latest = LATEST.load(Ordering::Relaxed);
-        let (signal, backward) = ((latest >> 32) as u32, latest as u32);
-        signal::follow(Scope { signal, backward, compiled: 0 });
+        signal::follow(LATEST.scope());
     } else {
-        let Scope { signal, backward, .. } = signal::current();
-        LATEST.store(u64::from(signal) << 32 | u64::from(backward), Ordering::Relaxed);
+        LATEST.note_scope(signal::current());
     }
 }
 

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use super::ExtensionResults;
 use super::argument::{self, ExtensionArgument};
 use super::call::ExtensionCall;
-use crate::session;
 use crate::session::with_gil;
 use crate::torch::storage::{self, Storage, StorageContent};
 use crate::torch::thread_context;
+use crate::user_code::LATEST;
 
 /// The instructions that a call issued, the storages that it wrote, and its results.
 pub struct RecordedEffects {
@@ -58,7 +58,7 @@ impl RecordedEffects {
             thread_context::note(py);
             call.note_indices();
             let session = call.session().filter(|session| !session.is_full())?;
-            session::note(&session);
+            LATEST.note_session(&session);
             self.program.run(&session, &call.inputs.values, &call.numbers)
         })?;
         let mut new = self.add_storages(&outputs)?.into_iter();
