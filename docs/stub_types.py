@@ -271,6 +271,7 @@ RESULTS = {
     "explain_wait": "str",
     "trace": "tuple[_int, _int, str, str | None]",
     "visualize": "dict[str, Any]",
+    "get_cache_stats": "dict[str, dict[str, int]]",
     "get_worker_stats": "dict[str, dict[str, Any]]",
     "gpu_workers": "None",
     "grad": "Tensor | None",

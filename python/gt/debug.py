@@ -12,6 +12,7 @@ __all__ = [
     "Failure",
     "explain",
     "failed",
+    "get_cache_stats",
     "get_tape",
     "get_worker_stats",
     "placement",
@@ -91,6 +92,23 @@ def print_tape() -> None:
             f"  #{entry['id']:<6} {entry['op']:<14} ({inputs}) -> "
             f"{entry['dtype']} {entry['shape']}{signal}"
         )
+
+
+def get_cache_stats() -> dict[str, dict]:
+    """Return how the caches of this process are used, by the kernel of PyTorch's device.
+
+    A kernel's first call with some shapes and dtypes is recorded, and later ones are replayed.
+
+    Returns:
+        For each kernel that was called: its `entries` and the `instructions` in them, and how many
+        calls found one (`hits`), found none (`misses`), and how many entries were `evicted` to make
+        room, the least recently used first. The caches of workers are in `get_worker_stats`.
+
+    Example:
+        >>> gt.debug.get_cache_stats()["aten::relu"]["hits"]  # doctest: +SKIP
+        7
+    """
+    return _gt.get_cache_stats()
 
 
 def get_worker_stats() -> dict[str, dict]:

@@ -204,3 +204,14 @@ def test_what_does_not_fit():
             torch.arange(0, 3, 0, device="cluster")
         with pytest.raises(RuntimeError, match="inconsistent with step sign"):
             torch.arange(0, 3, -1, device="cluster")
+
+
+def test_the_caches_of_kernels_are_bounded_and_counted():
+    """Calls of more shapes than a kernel keeps are right, and the oldest make room."""
+    for length in (*range(1, 600), 1, 2, 599):
+        x = torch.arange(length, dtype=torch.float32)
+        assert x.to("cluster").hypot(x.to("cluster")).cpu().allclose(x.hypot(x))
+    (stats,) = (of for name, of in gt.debug.get_cache_stats().items() if "hypot" in name)
+    assert set(stats) == {"entries", "instructions", "hits", "misses", "evicted"}
+    assert 0 < stats["entries"] <= 2 * 512 and stats["instructions"] >= stats["entries"]
+    assert stats["misses"] >= 500

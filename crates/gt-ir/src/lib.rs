@@ -12,6 +12,7 @@
 //! Programs:
 //! - [`instruction`]: one use of an operation; [`command`]: the elements of streams;
 //!   [`liveness`]: which queued commands are no longer needed; [`modifier`]: stream rewrites.
+//! - [`cache`]: the bounded cache of what is recorded, planned or compiled.
 //! - [`template`]: repeated sequences, defined once and then invoked.
 //! - [`layout`]: how a tensor is distributed; [`redistribute`]: the blocks that a change of layout
 //!   sends; [`exchange`]: data movement between workers; [`fabric`]: between their engines;
@@ -31,6 +32,7 @@
 //! other crate of GT.
 
 pub mod batching;
+pub mod cache;
 pub mod call;
 pub mod codec;
 pub mod command;

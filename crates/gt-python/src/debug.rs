@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::session::PySession;
 use crate::tensor::PyTensor;
+use crate::torch::kernel_cache;
 use crate::{dtype, export, session};
 
 /// Return the recorded operations that are still reachable, oldest first, as dicts.
@@ -34,6 +35,22 @@ fn convert_shape<'py>(
     shape: &gt::Shape,
 ) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
     pyo3::types::PyTuple::new(py, shape.dims())
+}
+
+/// Return the statistics of the caches of recorded kernels, as dicts by kernel.
+#[pyfunction]
+fn get_cache_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
+    let all = PyDict::new(py);
+    for (name, stats) in kernel_cache::stats() {
+        let dict = PyDict::new(py);
+        dict.set_item("entries", stats.entries)?;
+        dict.set_item("instructions", stats.weight)?;
+        dict.set_item("hits", stats.hits)?;
+        dict.set_item("misses", stats.misses)?;
+        dict.set_item("evicted", stats.evicted)?;
+        all.set_item(name, dict)?;
+    }
+    Ok(all.unbind())
 }
 
 /// Return the statistics of each worker as a dict, by worker name. Waits for the workers.
@@ -300,6 +317,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(placements, module)?)?;
     module.add_function(wrap_pyfunction!(set_strict, module)?)?;
     module.add_function(wrap_pyfunction!(failures, module)?)?;
+    module.add_function(wrap_pyfunction!(get_cache_stats, module)?)?;
     module.add_function(wrap_pyfunction!(get_worker_stats, module)?)?;
     module.add_function(wrap_pyfunction!(operations, module)?)
 }

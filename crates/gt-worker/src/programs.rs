@@ -6,6 +6,7 @@
 use std::hash::BuildHasher;
 use std::time::Duration;
 
+use gt_ir::cache::{Cache, CacheLimits};
 use gt_ir::event::Mix;
 use gt_ir::statistics::{CompilationStats, Sequence};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -15,8 +16,8 @@ use crate::plan::{InputValue, Plan};
 use crate::simplify::simplify;
 use crate::verify::{self, CheckOutcome, Checks};
 
-/// The capacity of the cache; the least recently used program is evicted.
-const MOST: usize = 256;
+/// The capacity of the cache.
+const MOST: CacheLimits = CacheLimits::entries(256);
 /// The number of programs that statistics list.
 const SHOWN: usize = 5;
 
@@ -24,9 +25,8 @@ const SHOWN: usize = 5;
 pub(crate) struct ProgramCache<P, T> {
     /// Program numbers by the plan's key.
     numbers: FxHashMap<Vec<u8>, u64>,
-    entries: FxHashMap<u64, CachedProgram<P, T>>,
+    entries: Cache<u64, CachedProgram<P, T>>,
     next: u64,
-    clock: u64,
     stats: CompilationStats,
     /// The inputs of the last launch that compiled code had overwritten, and that were restored.
     restored: Vec<usize>,
@@ -40,7 +40,6 @@ struct CachedProgram<P, T> {
     /// Whether the plan has a varying attribute.
     varies: bool,
     program: P,
-    used: u64,
     launches: u64,
     checks: Checks<T>,
     /// The time saved per launch, measured at the comparison.
@@ -53,9 +52,8 @@ impl<P, T> Default for ProgramCache<P, T> {
     fn default() -> Self {
         ProgramCache {
             numbers: FxHashMap::default(),
-            entries: FxHashMap::default(),
+            entries: Cache::new(MOST),
             next: 0,
-            clock: 0,
             stats: CompilationStats::default(),
             restored: Vec::new(),
         }
@@ -84,23 +82,14 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
             self.stats.failures += 1;
             return None;
         };
-        if self.entries.len() >= MOST {
-            let oldest = self.entries.iter().min_by_key(|(number, entry)| (entry.used, **number));
-            if let Some((&number, _)) = oldest
-                && let Some(entry) = self.entries.remove(&number)
-            {
-                self.numbers.remove(&entry.key);
-            }
-        }
         let number = self.next;
         self.next += 1;
         self.numbers.insert(key.clone(), number);
         let (launches, checks) = (0, Checks::default());
         let (saved, taken) = (Duration::ZERO, Duration::ZERO);
-        let used = self.clock;
         let varies = plan.steps.iter().any(|step| !step.varying.is_empty());
         let mix = plan.mix();
-        self.entries.insert(
+        let evicted = self.entries.insert(
             number,
             CachedProgram {
                 key,
@@ -109,13 +98,16 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
                 last_uses,
                 varies,
                 program,
-                used,
                 launches,
                 checks,
                 saved,
                 taken,
             },
+            1,
         );
+        for (_, program) in evicted {
+            self.numbers.remove(&program.key);
+        }
         Some((number, hash))
     }
 
@@ -126,7 +118,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         number: u64,
         at_most: Duration,
     ) -> bool {
-        let entry = self.entries.get_mut(&number);
+        let entry = self.entries.peek_mut(&number);
         entry.is_none_or(|entry| engine.settle(&mut entry.program, at_most))
     }
 
@@ -142,7 +134,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
 
     /// Whether a program is still cached.
     pub fn has(&self, number: u64) -> bool {
-        self.entries.contains_key(&number)
+        self.entries.peek(&number).is_some()
     }
 
     /// Runs a cached program. The first runs of code that the engine has compiled are compared with
@@ -154,9 +146,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         is_warm: bool,
         inputs: &mut [InputValue<T>],
     ) -> Result<Vec<T>, EngineError> {
-        self.clock += 1;
-        let entry = self.entries.get_mut(&number).expect("the caller has asked whether it is");
-        entry.used = self.clock;
+        let entry = self.entries.get(&number).expect("the caller has asked whether it is");
         if entry.varies
             && let Err(error) = entry.plan.check_varying(inputs)
         {
@@ -186,7 +176,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         number: u64,
         inputs: &mut [InputValue<T>],
     ) -> Result<Vec<T>, EngineError> {
-        let entry = self.entries.get_mut(&number).expect("it was there");
+        let entry = self.entries.peek_mut(&number).expect("it was there");
         let CachedProgram { plan, last_uses, program, checks, .. } = entry;
         let checked = verify::launch(engine, plan, last_uses, program, checks, inputs)?;
         entry.taken += checked.taken;
@@ -218,25 +208,24 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
 
     /// The mix of a program's activities.
     pub fn mix(&self, number: u64) -> Mix {
-        self.entries.get(&number).map_or_else(Mix::default, |entry| entry.mix)
+        self.entries.peek(&number).map_or_else(Mix::default, |entry| entry.mix)
     }
 
     /// Whether a program is compiled, rather than run operation by operation.
     pub fn is_compiled<E: Engine<Program = P, Tensor = T>>(&self, engine: &E, number: u64) -> bool {
-        self.entries.get(&number).is_some_and(|entry| engine.is_compiled(&entry.program))
+        self.entries.peek(&number).is_some_and(|entry| engine.is_compiled(&entry.program))
     }
 
     /// A program's operations, for error messages.
     pub fn summary(&self, number: u64) -> String {
-        self.entries.get(&number).map_or_else(String::new, |entry| entry.plan.summary())
+        self.entries.peek(&number).map_or_else(String::new, |entry| entry.plan.summary())
     }
 
     /// Cache size, compile time and estimated time saved.
     pub fn stats(&self) -> CompilationStats {
-        let saved = self
-            .entries
-            .values()
-            .map(|entry| entry.saved.saturating_mul(entry.launches.try_into().unwrap_or(u32::MAX)));
+        let saved = self.entries.iter().map(|(_, entry)| {
+            entry.saved.saturating_mul(entry.launches.try_into().unwrap_or(u32::MAX))
+        });
         let cache_size = self.entries.len() as u64;
         CompilationStats { cache_size, time_saved: saved.sum(), ..self.stats }
     }

@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
+use gt_ir::cache::{Cache, CacheLimits};
 use gt_ir::{SlotId, TensorId, WorkerCommand};
-use rustc_hash::FxHashMap;
 
 use super::Planner;
 use super::catalogue::Catalogue;
@@ -24,13 +24,18 @@ use super::write::write;
 /// The most plans cached for a session: a loop may have one for each part in which it is sent.
 const MOST: usize = 256;
 
-/// The plans of a session's iterations.
-#[derive(Default)]
+/// The plans of a session's iterations. They are found by comparison, not by a key.
 pub struct PlanCache {
     plans: Vec<IterationPlan>,
     /// The names that each span touches, cached.
-    touches: FxHashMap<IterationSpan, Arc<TouchedNames>>,
+    touches: Cache<IterationSpan, Arc<TouchedNames>>,
     clock: u64,
+}
+
+impl Default for PlanCache {
+    fn default() -> PlanCache {
+        PlanCache { plans: Vec::new(), touches: Cache::new(CacheLimits::entries(MOST)), clock: 0 }
+    }
 }
 
 impl Planner {
@@ -158,11 +163,12 @@ impl Planner {
 impl PlanCache {
     /// Returns the names that an iteration touches.
     fn touches(&mut self, iteration: &TemplateIteration) -> Arc<TouchedNames> {
-        if self.touches.len() > MOST {
-            self.touches.clear();
+        if let Some(touches) = self.touches.get(&iteration.span) {
+            return Arc::clone(touches);
         }
-        let touches = self.touches.entry(iteration.span);
-        Arc::clone(touches.or_insert_with(|| Arc::new(TouchedNames::of(iteration))))
+        let touches = Arc::new(TouchedNames::of(iteration));
+        self.touches.insert(iteration.span, Arc::clone(&touches), 1);
+        touches
     }
 
     /// Returns a free number for a plan, or else that of the least recently used plan.

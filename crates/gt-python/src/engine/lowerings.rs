@@ -1,6 +1,7 @@
 //! The Python functions by which an engine computes single operations, cached by operation and
 //! kinds of operands.
 
+use gt::ir::cache::{Cache, CacheLimits};
 use gt::ir::instruction::Operands;
 use gt::ir::operation::ResultKind;
 use gt::ir::ops::custom::{self, CUSTOM};
@@ -8,23 +9,27 @@ use gt::ir::{Attributes, DType, Meta, Operand, Operation, Scalar};
 use gt::worker::EngineError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::convert::{Classes, attribute, number, number_type};
 use super::{EngineTensor, explain};
 
-/// The maximum number of cached functions.
-const MAX_LOWERINGS: usize = 4096;
+/// The bound of cached functions.
+const MAX_LOWERINGS: CacheLimits = CacheLimits::entries(4096);
 
 /// An operation on operands of some kinds, as bytes: its id, the dtype of its first result, and a
 /// byte for each operand. For a custom operation: the id and its name.
 type LoweringKey = SmallVec<[u8; 16]>;
 
 /// The functions of an engine, each requested from it when it is first needed.
-#[derive(Default)]
 pub struct LoweringCache {
-    known: FxHashMap<LoweringKey, EngineLowering>,
+    known: Cache<LoweringKey, EngineLowering>,
+}
+
+impl Default for LoweringCache {
+    fn default() -> LoweringCache {
+        LoweringCache { known: Cache::new(MAX_LOWERINGS) }
+    }
 }
 
 /// The function that computes an operation.
@@ -56,17 +61,16 @@ impl LoweringCache {
         call: &OperationCall,
     ) -> Result<Bound<'py, PyAny>, EngineError> {
         let key = key(call);
-        let function = match self.known.get(&key) {
-            Some(function) => function,
+        let called = match self.known.get(&key) {
+            Some(function) => function.call(py, call),
             None => {
-                if self.known.len() >= MAX_LOWERINGS {
-                    self.known.clear();
-                }
                 let function = EngineLowering::new(py, engine, classes, call).map_err(explain)?;
-                self.known.entry(key).or_insert(function)
+                let called = function.call(py, call);
+                self.known.insert(key, function, 1);
+                called
             }
         };
-        function.call(py, call).map_err(|error| explain(reason(engine, classes, call, error)))
+        called.map_err(|error| explain(reason(engine, classes, call, error)))
     }
 }
 

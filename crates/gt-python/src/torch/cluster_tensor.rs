@@ -105,7 +105,7 @@ impl StorageView {
 
     /// Like [`StorageView::view`], but for reading, with the instructions cached by layout.
     fn cached_view(&self, root: Tensor) -> PyResult<Tensor> {
-        static VIEWS: LazyLock<KernelCache> = LazyLock::new(KernelCache::default);
+        static VIEWS: LazyLock<KernelCache> = LazyLock::new(|| KernelCache::new("views"));
         let mut key = KernelKey::new();
         key.tensor(&root);
         key.strided(self.dtype, &self.strided);

@@ -71,6 +71,7 @@ impl TorchKernel {
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None, passes_numbers=false, layout=None))]
     fn new(
+        py: Python<'_>,
         name: Py<PyString>,
         function: Py<PyAny>,
         pointwise: bool,
@@ -91,6 +92,7 @@ impl TorchKernel {
             Some(word) if word.is_instance_of::<PyString>() => Writes::First,
             Some(names) => Writes::Named(names.extract()?),
         };
+        let cache = KernelCache::new(name.to_str(py)?);
         Ok(TorchKernel {
             name,
             function,
@@ -101,7 +103,7 @@ impl TorchKernel {
             mixed,
             passes_numbers,
             writes,
-            cache: KernelCache::default(),
+            cache,
         })
     }
 

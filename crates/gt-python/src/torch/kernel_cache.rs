@@ -4,15 +4,16 @@
 //! cached under the dtypes, shapes and other arguments of the call, and replayed by later calls
 //! with the same key, without running the function.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use gt::ir::cache::{Cache, CacheLimits, CacheStats};
 use gt::program::Program;
 use gt::tensor::default_dtype::default_dtype;
 use gt::tensor::strides::Strided;
 use gt::{DType, Scalar, Tensor, ValueRef, program};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::api::TorchApi;
@@ -20,35 +21,57 @@ use super::interner::Interner;
 use super::results::{KernelResults, ResultForm};
 use crate::convert;
 
-/// The maximum number of records of one kernel, and of instructions in all of them.
-const MAX_ENTRIES: usize = 512;
-const MAX_INSTRUCTIONS: usize = 1 << 17;
+/// The bounds of the records of one kernel; each weighs its instructions.
+const LIMITS: CacheLimits = CacheLimits { entries: 512, weight: 1 << 17 };
 /// By how many cache misses may exceed hits; beyond that, a kernel records only every
 /// [`SAMPLE_INTERVAL`]-th miss.
-const MISS_ALLOWANCE: u32 = 64;
-const SAMPLE_INTERVAL: u32 = 16;
+const MISS_ALLOWANCE: u64 = 64;
+const SAMPLE_INTERVAL: u64 = 16;
 
 /// The properties of a call that determine which instructions its function issues.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KernelKey(SmallVec<[u64; 24]>);
 
 /// The recorded calls of one kernel.
-pub struct KernelCache<K = RecordedKernel>(Mutex<KernelCacheState<K>>);
+pub struct KernelCache<K = RecordedKernel>(Arc<Mutex<KernelCalls<K>>>);
 
-struct KernelCacheState<K> {
-    entries: FxHashMap<KernelKey, KernelCacheEntry<K>>,
-    /// The number of instructions in all records.
-    instructions: usize,
-    clock: u64,
-    hits: u32,
-    misses: u32,
+struct KernelCalls<K> {
+    records: Cache<KernelKey, Arc<K>>,
+    /// The number of calls without a record, and of those that were not even looked up.
+    misses: u64,
 }
 
-struct KernelCacheEntry<K> {
-    record: Arc<K>,
-    instructions: usize,
-    /// The clock of its last use.
-    last_used: u64,
+/// A cache whose statistics are asked for by name.
+trait NamedCache: Send + Sync {
+    fn stats(&self) -> CacheStats;
+}
+
+impl<K: Send + Sync> NamedCache for Mutex<KernelCalls<K>> {
+    fn stats(&self) -> CacheStats {
+        self.lock().unwrap_or_else(PoisonError::into_inner).records.stats()
+    }
+}
+
+/// The caches of all kernels of this process, with the kernels' names.
+static CACHES: Mutex<Vec<(String, Weak<dyn NamedCache>)>> = Mutex::new(Vec::new());
+
+/// Returns the statistics of the caches that were used, by kernel. The caches of a kernel's calls
+/// and of its Python function count together.
+pub fn stats() -> BTreeMap<String, CacheStats> {
+    let caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all: BTreeMap<String, CacheStats> = BTreeMap::new();
+    for (name, cache) in caches.iter() {
+        let Some(stats) = cache.upgrade().map(|cache| cache.stats()) else { continue };
+        if stats.hits + stats.misses > 0 {
+            let known = all.entry(name.clone()).or_default();
+            known.entries += stats.entries;
+            known.weight += stats.weight;
+            known.hits += stats.hits;
+            known.misses += stats.misses;
+            known.evicted += stats.evicted;
+        }
+    }
+    all
 }
 
 /// The recorded instructions of one call, and how its results are formed from their outputs.
@@ -57,16 +80,15 @@ pub struct RecordedKernel {
     form: ResultForm,
 }
 
-impl<K> Default for KernelCache<K> {
-    fn default() -> KernelCache<K> {
-        let entries = FxHashMap::default();
-        KernelCache(Mutex::new(KernelCacheState {
-            entries,
-            instructions: 0,
-            clock: 0,
-            hits: 0,
-            misses: 0,
-        }))
+impl<K: Send + Sync + 'static> KernelCache<K> {
+    /// Returns an empty cache for the calls of a kernel of this name.
+    pub fn new(kernel: &str) -> KernelCache<K> {
+        let calls = Arc::new(Mutex::new(KernelCalls { records: Cache::new(LIMITS), misses: 0 }));
+        let named: Weak<dyn NamedCache> =
+            Arc::downgrade(&(Arc::clone(&calls) as Arc<dyn NamedCache>));
+        let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
+        caches.push((kernel.to_string(), named));
+        KernelCache(calls)
     }
 }
 
@@ -130,58 +152,32 @@ impl<K> KernelCache<K> {
     /// Returns whether a large number of calls could not be recorded, so that this one is not
     /// tried. At intervals one is tried, as calls may have changed.
     pub fn is_hopeless(&self) -> bool {
-        let mut cache = self.lock();
-        if !cache.entries.is_empty() || cache.misses < MISS_ALLOWANCE {
+        let mut calls = self.lock();
+        if !calls.records.is_empty() || calls.misses < MISS_ALLOWANCE {
             return false;
         }
-        cache.misses = cache.misses.wrapping_add(1).max(MISS_ALLOWANCE);
-        !cache.misses.is_multiple_of(MISS_ALLOWANCE)
+        calls.misses += 1;
+        !calls.misses.is_multiple_of(MISS_ALLOWANCE)
     }
 
     /// Returns the record of a key, and whether a call should be recorded if there is none.
     pub fn find(&self, key: &KernelKey) -> (Option<Arc<K>>, bool) {
-        let mut cache = self.lock();
-        cache.clock += 1;
-        let clock = cache.clock;
-        let found = cache.entries.get_mut(key).map(|entry| {
-            entry.last_used = clock;
-            Arc::clone(&entry.record)
-        });
-        match &found {
-            Some(_) => cache.hits = cache.hits.saturating_add(1),
-            None => cache.misses = cache.misses.saturating_add(1),
-        }
-        let should_record = cache.misses < cache.hits.saturating_add(MISS_ALLOWANCE);
-        (found, should_record || cache.misses.is_multiple_of(SAMPLE_INTERVAL))
+        let mut calls = self.lock();
+        let found = calls.records.get(key).map(|record| Arc::clone(record));
+        calls.misses += u64::from(found.is_none());
+        let should_record = calls.misses < calls.records.stats().hits + MISS_ALLOWANCE;
+        (found, should_record || calls.misses.is_multiple_of(SAMPLE_INTERVAL))
     }
 
     /// Caches the record of a call with this number of instructions.
     pub fn insert(&self, key: KernelKey, record: K, instructions: usize) {
-        let mut cache = self.lock();
-        if cache.entries.len() >= MAX_ENTRIES || cache.instructions >= MAX_INSTRUCTIONS {
-            cache.evict_older_half();
-        }
-        let entry =
-            KernelCacheEntry { record: Arc::new(record), instructions, last_used: cache.clock };
-        cache.instructions += instructions;
-        if let Some(before) = cache.entries.insert(key, entry) {
-            cache.instructions -= before.instructions;
-        }
+        let evicted = self.lock().records.insert(key, Arc::new(record), instructions);
+        // Dropped without the lock: records have tensors' metadata and Python objects.
+        drop(evicted);
     }
 
-    fn lock(&self) -> MutexGuard<'_, KernelCacheState<K>> {
+    fn lock(&self) -> MutexGuard<'_, KernelCalls<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<K> KernelCacheState<K> {
-    /// Removes the less recently used half of the records.
-    fn evict_older_half(&mut self) {
-        let mut times: Vec<u64> = self.entries.values().map(|entry| entry.last_used).collect();
-        times.sort_unstable();
-        let median = times.get(times.len() / 2).copied().unwrap_or_default();
-        self.entries.retain(|_, entry| entry.last_used >= median);
-        self.instructions = self.entries.values().map(|entry| entry.instructions).sum();
     }
 }
 

@@ -22,7 +22,7 @@ mod dlpack;
 mod extension;
 mod interner;
 mod kernel;
-mod kernel_cache;
+pub mod kernel_cache;
 mod operands;
 mod results;
 mod stable_abi;

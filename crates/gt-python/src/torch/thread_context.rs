@@ -2,14 +2,14 @@
 //! pass run no user code that could set them, and adopt those of the threads that ran the forward
 //! pass.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use gt::DType;
 use gt::ir::SourceId;
+use gt::ir::cache::{Cache, CacheLimits};
 use gt::signal;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use rustc_hash::FxHashMap;
 
 use super::api::TorchApi;
 use super::dlpack::{self, CLUSTER};
@@ -29,10 +29,8 @@ pub fn note(py: Python<'_>) {
 
 /// The lines that used integer storages, by storage number. A backward pass uses the same index
 /// tensors as the forward pass.
-static INDEXED: LazyLock<Mutex<FxHashMap<usize, SourceId>>> = LazyLock::new(Mutex::default);
-
-/// The maximum number of entries in [`INDEXED`]; it is cleared when it is full.
-const INDEXED_MOST: usize = 1 << 14;
+static INDEXED: Mutex<Cache<usize, SourceId>> =
+    Mutex::new(Cache::new(CacheLimits::entries(1 << 14)));
 
 /// Records which line uses the integer tensors among these arguments. On a thread of a backward
 /// pass, the following instructions are attributed to the line that used the same tensors: they
@@ -67,11 +65,11 @@ pub fn note_storage(address: usize) {
     let Some(number) = storage::number(address) else { return };
     let mut indexed = INDEXED.lock().unwrap_or_else(PoisonError::into_inner);
     if !source::runs_no_user_code() {
-        if indexed.len() >= INDEXED_MOST {
-            indexed.clear();
+        match (indexed.get(&number), gt::source::current()) {
+            (Some(known), line) => *known = line,
+            (None, line) => drop(indexed.insert(number, line, 1)),
         }
-        indexed.insert(number, gt::source::current());
-    } else if let Some(&line) = indexed.get(&number) {
-        source::attribute_to(gt::source::of_gradient(line));
+    } else if let Some(line) = indexed.get(&number) {
+        source::attribute_to(gt::source::of_gradient(*line));
     }
 }

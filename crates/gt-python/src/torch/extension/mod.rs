@@ -244,7 +244,11 @@ pub fn register_repeated(
     let register = REGISTER.get().ok_or_else(|| {
         PyRuntimeError::new_err("gt.torch: the extension is to be connected first")
     })?;
-    let kernel = Box::leak(Box::new(ReplayedKernel::new(passes_numbers)));
+    let kernel = match overload {
+        "" => name.to_string(),
+        _ => format!("{name}.{overload}"),
+    };
+    let kernel = Box::leak(Box::new(ReplayedKernel::new(&kernel, passes_numbers)));
     let (name, overload) = (CString::new(name)?, CString::new(overload)?);
     let schema = CString::new(schema)?;
     // SAFETY: three C strings, and a kernel that lives as long as the process.

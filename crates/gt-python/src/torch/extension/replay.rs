@@ -27,8 +27,8 @@ pub fn give_up() {
 }
 
 impl ReplayedKernel {
-    pub fn new(passes_numbers: bool) -> ReplayedKernel {
-        ReplayedKernel { passes_numbers, calls: KernelCache::default() }
+    pub fn new(name: &str, passes_numbers: bool) -> ReplayedKernel {
+        ReplayedKernel { passes_numbers, calls: KernelCache::new(name) }
     }
 
     /// Replays a call if one with the same key was recorded; otherwise returns whether to call the
