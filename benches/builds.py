@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.append(str(ROOT / "tools"))
 
-#: The description of each work, by its name in the player.
+#: The description of each work, by its name in the runner.
 WORKS = {
     "add": "small addition in a chain",
     "item": "`(a + b).sum().item()`",
@@ -37,12 +37,12 @@ MODELS = {
 }
 
 
-def in_turn(players: dict[str, Side], name: str, rounds: int, key: str) -> dict[str, float]:
+def in_turn(runners: dict[str, Side], name: str, rounds: int, key: str) -> dict[str, float]:
     """Return the median of each side over alternating rounds."""
-    found: dict[str, list[float]] = {side: [] for side in players}
+    found: dict[str, list[float]] = {side: [] for side in runners}
     for _ in range(rounds):
-        for side, player in players.items():
-            found[side].append(json.loads(player.ask(name))[key])
+        for side, runner in runners.items():
+            found[side].append(json.loads(runner.ask(name))[key])
     return {side: statistics.median(values) for side, values in found.items()}
 
 
@@ -79,41 +79,41 @@ def main() -> None:
         environments = {
             side: {"PYTHONPATH": path, "OMP_NUM_THREADS": "2"} for side, path in paths.items()
         }
-        script = str(HERE / "player.py")
+        script = str(HERE / "processes" / "side.py")
         for form in ("embedded", "tcp"):
-            servers, players = [], {}
+            servers, runners = [], {}
             for side, environment in environments.items():
                 address = form
                 if form == "tcp":
                     os.environ["PYTHONPATH"] = environment["PYTHONPATH"]
                     address, processes = run.cluster(2)
                     servers += processes
-                players[side] = Side(script, address, "2", environment=environment)
+                runners[side] = Side(script, address, "2", environment=environment)
             os.environ.pop("PYTHONPATH", None)
             for name, text in WORKS.items():
-                add(row(f"{form}: {text}", "us", in_turn(players, name, args.rounds, "us")))
-            for player in players.values():
-                player.stop()
+                add(row(f"{form}: {text}", "us", in_turn(runners, name, args.rounds, "us")))
+            for runner in runners.values():
+                runner.stop()
             for process in servers:
                 process.terminate()
                 process.wait(timeout=20)
         for name, text in MODELS.items():
-            script = str(HERE / "models_player.py")
-            players = {
+            script = str(HERE / "processes" / "models.py")
+            runners = {
                 side: Side(script, "embedded", name, environment=environment)
                 for side, environment in environments.items()
             }
-            add(row(f"embedded: {text}", "ms", in_turn(players, "go", args.rounds, "ms")))
-            for player in players.values():
-                player.stop()
-        players = {
-            side: Side(str(HERE / "builds_player.py"), environment=environment)
+            add(row(f"embedded: {text}", "ms", in_turn(runners, "go", args.rounds, "ms")))
+            for runner in runners.values():
+                runner.stop()
+        runners = {
+            side: Side(str(HERE / "processes" / "builds.py"), environment=environment)
             for side, environment in environments.items()
         }
-        for name in json.loads(players["build"].ask("names")):
-            add(row(f"embedded: {name}", "ms", in_turn(players, name, args.rounds, "ms")))
-        for player in players.values():
-            player.stop()
+        for name in json.loads(runners["build"].ask("names")):
+            add(row(f"embedded: {name}", "ms", in_turn(runners, name, args.rounds, "ms")))
+        for runner in runners.values():
+            runner.stop()
     if args.write:
         from build_report import replace
 

@@ -1,8 +1,8 @@
 """Measure how much of the transfer time of batches `gt.data.prefetch` hides.
 
-Prints a table. A step takes a fixed time on a simulated device (`data_works.py`), so that only the
-transfer is measured. A loop that waits for each loss hides nothing of it without prefetching; in a
-loop that does not wait, GT transfers batches ahead of the computation anyway.
+Prints a table. A step takes a fixed time on a simulated device (`workloads/data.py`), so that only
+the transfer is measured. A loop that waits for each loss hides nothing of it without prefetching;
+in a loop that does not wait, GT transfers batches ahead of the computation anyway.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from sides import Side
 
 HERE = Path(__file__).resolve().parent
-ENVIRONMENT = {"GT_BACKEND": "numpy", "GT_KERNELS": "data_works", "PYTHONPATH": str(HERE)}
+ENVIRONMENT = {"GT_BACKEND": "numpy", "GT_KERNELS": "workloads.data", "PYTHONPATH": str(HERE)}
 MODES = ("there", "transferred", "prefetched")
 #: Sizes of a batch in MiB, whose transfer takes less time than a step.
 LARGE, SMALL = [32], [2, 4]
@@ -28,7 +28,7 @@ APART = ["unshare", "--pid", "--fork", "--kill-child=SIGKILL"]
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of players, servers and workers."""
+    """Return the environment of runners, servers and workers."""
     path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
 
@@ -59,7 +59,7 @@ def can_be_apart() -> bool:
 
 def measure(name: str, address: str, sizes: list[int], args: argparse.Namespace) -> list[str]:
     """Return the table rows of one side."""
-    player = Side(HERE / "data_player.py", address, environment=environment())
+    runner = Side(HERE / "processes" / "data.py", address, environment=environment())
     lines = []
     for megabytes in sizes:
         transfer = 0.0
@@ -69,7 +69,7 @@ def measure(name: str, address: str, sizes: list[int], args: argparse.Namespace)
             times: dict[str, list[float]] = {mode: [] for mode in MODES}
             for _ in range(args.rounds):
                 for mode in MODES:
-                    times[mode].append(float(player.ask(json.dumps({"mode": mode, **work}))))
+                    times[mode].append(float(runner.ask(json.dumps({"mode": mode, **work}))))
             there, *others = (statistics.median(times[mode]) for mode in MODES)
             # In a loop that waits for each loss, GT hides nothing without prefetching.
             transfer = transfer or others[0] - there
@@ -78,7 +78,7 @@ def measure(name: str, address: str, sizes: list[int], args: argparse.Namespace)
                 f"| {name} | {megabytes:g} MiB | {loop} | {there:.2f} ms | {others[0]:.2f} ms "
                 f"| {others[1]:.2f} ms | {alone:.0%} | **{prefetched:.0%}** |"
             )
-    player.stop()
+    runner.stop()
     return lines
 
 

@@ -20,7 +20,7 @@ from sides import write_part
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from processes import cluster, run_gt
 
-PLAYER = Path(__file__).with_name("fairness_player.py")
+RUNNER = Path(__file__).parent / "processes" / "fairness.py"
 HEADING = "## Many users"
 
 
@@ -28,7 +28,7 @@ class Client:
     """A process with a session, which keeps a worker busy ("flood") or fetches values ("ask")."""
 
     def __init__(self, address: str, kind: str, name: str, threads: int = 1, key: str = "", *more):
-        command = [sys.executable, str(PLAYER), address, kind, name, str(threads), *more]
+        command = [sys.executable, str(RUNNER), address, kind, name, str(threads), *more]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         env = {**os.environ, "GT_KEY": key} if key else None
         self.process = subprocess.Popen(command, text=True, env=env, **pipes)
@@ -61,11 +61,11 @@ def clients(address: str, *wanted):
         yield started
 
 
-def together(players: list[Client], seconds: float) -> list[list[float]]:
+def together(runners: list[Client], seconds: float) -> list[list[float]]:
     """Run a round of all clients at the same time; return their results."""
-    for player in players:
-        player.begin(seconds)
-    return [player.end() for player in players]
+    for runner in runners:
+        runner.begin(seconds)
+    return [runner.end() for runner in runners]
 
 
 def jain(shares: list[float]) -> float:
@@ -73,13 +73,13 @@ def jain(shares: list[float]) -> float:
     return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
 
 
-def shares(players: list[Client], seconds: float, rounds: int) -> list[float]:
+def shares(runners: list[Client], seconds: float, rounds: int) -> list[float]:
     """Return each client's share of device time: its work relative to its work alone."""
     alone = []
-    for player in players:
-        player.begin(seconds / 2)
-        alone.append(player.end()[0] / (seconds / 2))
-    done = [together(players, seconds) for _ in range(rounds)]
+    for runner in runners:
+        runner.begin(seconds / 2)
+        alone.append(runner.end()[0] / (seconds / 2))
+    done = [together(runners, seconds) for _ in range(rounds)]
     medians = [
         statistics.median(counts[index][0] for counts in done) for index in range(len(alone))
     ]
@@ -132,16 +132,16 @@ def device_seconds(address: str, key: str) -> dict[str, float]:
     return {session["name"]: session["device_seconds"] for session in sessions}
 
 
-def ratio(players: list[Client], seconds: float, address: str, key: str) -> float:
+def ratio(runners: list[Client], seconds: float, address: str, key: str) -> float:
     """Return the ratio of the second client's device time to the first's while both have work."""
-    for player in players:
-        player.begin(seconds + 2)
+    for runner in runners:
+        runner.begin(seconds + 2)
     time.sleep(0.5)
     before = device_seconds(address, key)
     time.sleep(seconds)
     after = device_seconds(address, key)
-    for player in players:
-        player.end()
+    for runner in runners:
+        runner.end()
     first, second = (after[name] - before[name] for name in sorted(after))
     return second / first
 
@@ -178,8 +178,8 @@ def main() -> None:
 
     with cluster(1, worker_options=one_thread) as (address, _):
         for name, wanted in MIXES.items():
-            with clients(address, *wanted) as players:
-                got = shares(players, given.seconds, given.rounds)
+            with clients(address, *wanted) as runners:
+                got = shares(runners, given.seconds, given.rounds)
             parts = " and ".join(f"{share:.2f}" for share in got)
             row(f"{name}: Jain's index (shares)", f"{jain(got):.3f} ({parts})")
         for asking, what in [("add", "(a + b).sum().item()"), ("p512", "a 512 product")]:
@@ -193,20 +193,20 @@ def main() -> None:
                 )
     with weighted(one_thread) as (address, key, of_user):
         wanted = [("flood", "p256", 1, of_user(user), "0.02") for user in ("ada", "eve")]
-        with clients(address, *wanted) as players:
-            ratios = [ratio(players, given.seconds, address, key) for _ in range(given.rounds)]
+        with clients(address, *wanted) as runners:
+            ratios = [ratio(runners, given.seconds, address, key) for _ in range(given.rounds)]
         row("weights 10 : 90: device time", f"1 : {statistics.median(ratios):.2f}")
     with cluster(2, worker_options=one_thread) as (address, _):
-        with clients(address, *[("flood", "p1024")] * 10) as players:
-            two = throughput(together(players[:2], given.seconds))
-            all_ten = together(players, given.seconds)
+        with clients(address, *[("flood", "p1024")] * 10) as runners:
+            two = throughput(together(runners[:2], given.seconds))
+            all_ten = together(runners, given.seconds)
         row(
             "10 clients on 2 workers: Jain's index", f"{jain([done for done, _, _ in all_ten]):.3f}"
         )
         row("their work, over that of 2 clients", f"{throughput(all_ten) / two:.3f}")
         for what, wanted in SHARDED.items():
-            with clients(address, *wanted) as players:
-                got = shares(players, given.seconds, given.rounds)
+            with clients(address, *wanted) as runners:
+                got = shares(runners, given.seconds, given.rounds)
             parts = ", ".join(f"{share:.2f}" for share in got)
             row(f"{what}: work done, of that alone", parts)
     if given.write:

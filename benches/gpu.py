@@ -54,11 +54,11 @@ WORKS = {
 }
 
 
-class Player:
+class Runner:
     """A process that runs one work on one side, on demand."""
 
     def __init__(self, side: str, work: str, tiny: bool):
-        played = {"again": "eager", "bus": "eager"}.get(side, side)
+        same = {"again": "eager", "bus": "eager"}.get(side, side)
         environment = {**os.environ}
         if side == "gt" and not tiny:
             environment["GT_BACKEND"] = "pytorch"
@@ -68,7 +68,7 @@ class Player:
             environment["GT_BACKEND"] = "standin:StandInEngine"
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [sys.executable, HERE / "gpu_player.py", played, "bus" if side == "bus" else work]
+            [sys.executable, HERE / "processes" / "gpu.py", same, "bus" if side == "bus" else work]
             + ["tiny"] * tiny,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -115,18 +115,18 @@ def attempt(act: Callable[[], None], side: str, failed: dict[str, str]) -> None:
 def measure(work: str, rounds: int, tiny: bool) -> tuple[list[str], bool]:
     """Run one work on all sides; return the table's rows, and whether all sides ran."""
     text, sides, (most, of) = WORKS[work]
-    players: dict[str, Player] = {}
+    runners: dict[str, Runner] = {}
     times: dict[str, list[float]] = {side: [] for side in sides}
     failed: dict[str, str] = {}
     for side in sides:  # Not at the same time: compilers use all processors.
-        players[side] = Player(side, work, tiny)
-        attempt(players[side].wait_until_ready, side, failed)
+        runners[side] = Runner(side, work, tiny)
+        attempt(runners[side].wait_until_ready, side, failed)
     for _ in range(rounds):
-        for side, player in players.items():
+        for side, runner in runners.items():
             if side not in failed:
-                attempt(lambda: times[side].append(player.run()), side, failed)  # noqa: B023
-    for player in players.values():
-        player.stop()
+                attempt(lambda: times[side].append(runner.run()), side, failed)  # noqa: B023
+    for runner in runners.values():
+        runner.stop()
     median = {side: statistics.median(times[side]) for side in sides if side not in failed}
     lines = []
     for side in sides:
@@ -142,7 +142,7 @@ def measure(work: str, rounds: int, tiny: bool) -> tuple[list[str], bool]:
             goal += ": met" if median[side] <= most * median[of] else ": **missed**"
         lines.append(
             f"| {text} | {side} | {median[side] * 1e6:,.2f} us | {ratios[0]} | {ratios[1]} | "
-            f"{goal} | {players[side].first_s:.1f} s |"
+            f"{goal} | {runners[side].first_s:.1f} s |"
         )
     print("\n".join(lines), flush=True)
     return lines, not failed

@@ -49,7 +49,7 @@ class Session:
 
     def __init__(self, python: str, script: str, *arguments: str):
         self.process = subprocess.Popen(
-            [python, HERE / script, *arguments],
+            [python, HERE / "processes" / script, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -78,9 +78,9 @@ class Side:
         self.python = python
         self.processes = []
         one, two = self.cluster(1), self.cluster(2)
-        self.embedded = Session(python, "player.py", "embedded", "2")
-        self.tcp = Session(python, "player.py", one, "2")
-        self.first, self.second = (Session(python, "ground_player.py", two) for _ in range(2))
+        self.embedded = Session(python, "side.py", "embedded", "2")
+        self.tcp = Session(python, "side.py", one, "2")
+        self.first, self.second = (Session(python, "ground.py", two) for _ in range(2))
 
     def cluster(self, workers: int) -> str:
         """Start a server and workers, which have one thread each if there are several."""
@@ -154,7 +154,7 @@ def sessions(base: str | None, rounds: int) -> list[str]:
     if base:
         pythons |= {"base": base, "again": base}
     sides = {name: Side(python) for name, python in pythons.items()}
-    torch = Session(sys.executable, "player.py", "torch", "2")
+    torch = Session(sys.executable, "side.py", "torch", "2")
     found = {name: [] for name in sides}
     torch_found = []
     for _ in range(rounds):

@@ -65,7 +65,7 @@ def count(side: str, variables: dict[str, str], loop: str) -> dict:
     environment = {**clean, **variables, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = [sys.executable, str(HERE / "guard_player.py"), side, loop]
+        program = [sys.executable, str(HERE / "processes" / "guard.py"), side, loop]
         done = subprocess.run(
             # On a single processor the engine has one thread.
             ["taskset", "-c", "0", *command(folder), *program],

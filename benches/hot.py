@@ -52,13 +52,13 @@ SIDES = {
 }
 
 
-class Player:
+class Runner:
     """A benchmark process that runs rounds on demand."""
 
     def __init__(self, side: str, threads: int, work: str, environment: dict[str, str]):
         flags = "--xla_cpu_multi_thread_eigen=true"
         self.process = subprocess.Popen(
-            [sys.executable, HERE / "hot_player.py", side, str(threads), work],
+            [sys.executable, HERE / "processes" / "hot.py", side, str(threads), work],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -92,18 +92,18 @@ class Player:
 def measure(work: str, threads: int, rounds: int, wanted: list[str]) -> list[str]:
     """Run one work on all sides; return the table's rows."""
     address, processes = cluster(threads)
-    players = {}
+    runners = {}
     for name in wanted:
         side, environment = SIDES[name]
-        player = Player(side or address, threads, work, environment)
-        if player.works:
-            players[name] = player
-    results: dict[str, list] = {name: [] for name in players}
+        runner = Runner(side or address, threads, work, environment)
+        if runner.works:
+            runners[name] = runner
+    results: dict[str, list] = {name: [] for name in runners}
     for _ in range(rounds):
-        for name, player in players.items():
-            results[name].append(player.run())
-    for player in players.values():
-        player.stop()
+        for name, runner in runners.items():
+            results[name].append(runner.run())
+    for runner in runners.values():
+        runner.stop()
     for process in processes:
         process.terminate()
         process.wait(timeout=20)
@@ -127,7 +127,7 @@ def measure(work: str, threads: int, rounds: int, wanted: list[str]) -> list[str
         lines.append(
             f"| {text} | {threads} | {name} | {us:,.1f} us | **{us / median['eager']:.2f} x** | "
             f"{to_compile} | {to_best} | {targets.get(name, '')} | {cpu[name]:,.0f} us | "
-            f"{players[name].first:.1f} s |"
+            f"{runners[name].first:.1f} s |"
         )
         print(lines[-1], flush=True)
     return lines

@@ -15,7 +15,7 @@ from sides import Side
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from processes import cluster
 
-PLAYER = str(Path(__file__).with_name("live_player.py"))
+RUNNER = str(Path(__file__).parent / "processes" / "live.py")
 
 
 def memory(pid: int) -> int:
@@ -44,7 +44,7 @@ def measure(live: int, seconds: float, workers: int, *options: str) -> str:
             cluster(workers, *options, worker_options=["--threads", "1"])
         )
         server, worker = processes[0].pid, processes[1].pid
-        tenant, other = Side(PLAYER, address), Side(PLAYER, address)
+        tenant, other = Side(RUNNER, address), Side(RUNNER, address)
         stack.callback(tenant.stop)
         stack.callback(other.stop)
         before = memory(server), memory(worker)

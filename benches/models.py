@@ -31,11 +31,11 @@ def measure(work: str, rounds: int) -> str:
     """Run one work on all sides; return the table's row."""
     address, processes = cluster(THREADS)
     threads = {"OMP_NUM_THREADS": str(THREADS)}
-    players = {
-        name: Side(HERE / "models_player.py", side or address, work, environment=threads)
+    runners = {
+        name: Side(HERE / "processes" / "models.py", side or address, work, environment=threads)
         for name, side in SIDES.items()
     }
-    answers = in_turn(players, rounds)
+    answers = in_turn(runners, rounds)
     results = {name: [json.loads(answer) for answer in found] for name, found in answers.items()}
     for process in processes:
         process.terminate()

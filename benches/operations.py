@@ -11,8 +11,8 @@ import statistics
 import sys
 import time
 
-from operations_works import THREADS, works
 from sides import Side
+from workloads.operations import THREADS, works
 
 
 def play(side: str) -> None:

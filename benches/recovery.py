@@ -22,11 +22,11 @@ from processes import cluster
 from proxy import Proxy
 from training import start_server, start_worker
 
-PLAYER = str(Path(__file__).with_name("recovery_player.py"))
+RUNNER = str(Path(__file__).parent / "processes" / "recovery.py")
 HEADING = "## Recovery"
 WORKER = ["--threads", "1"]
 
-#: (description of the work, its name in the player, the client's environment)
+#: (description of the work, its name in the runner, the client's environment)
 COSTS = [
     ("a small addition", "addition", {"GT_AUTO_COMPILE": "0"}),
     ("MLP 784-256-10, batch 64, SGD step", "mlp", {"GT_AUTO_COMPILE": "0"}),
@@ -48,7 +48,7 @@ def costs(rounds: int) -> list[str]:
                 own = ["--state", states[2]] if states[1] in options else []
                 running = cluster(1, *options, worker_options=[*WORKER, *own])
                 address, _ = stack.enter_context(running)
-                side = Side(PLAYER, address, work, environment=environment)
+                side = Side(RUNNER, address, work, environment=environment)
                 stack.callback(side.stop)
                 sides.append(side)
             times = [[float(side.ask("time")) for side in sides] for _ in range(rounds)]
@@ -66,7 +66,7 @@ class Steps:
 
     def __init__(self, address: str, work: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, PLAYER, address, work],
+            [sys.executable, RUNNER, address, work],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -213,7 +213,7 @@ def growth(steps: int) -> str:
         tempfile.TemporaryDirectory() as state,
         cluster(1, "--state", state, worker_options=WORKER) as (address, processes),
     ):
-        side = Side(PLAYER, address, "loop")
+        side = Side(RUNNER, address, "loop")
         pids = [side.process.pid, *(process.pid for process in processes)]
         begin = time.monotonic()
         while time.monotonic() - begin < 60:

@@ -61,13 +61,13 @@ def build(folder: Path) -> None:
 def measure(base: str | None, rounds: int) -> list[str]:
     """Run all rounds; return the table."""
     pythons = {"this": sys.executable} | ({"fixed": base} if base else {})
-    player, processes = str(HERE / "guard_player.py"), []
-    sides = {"PyTorch": Side(player, "pytorch"), "again": Side(player, "pytorch")}
+    runner, processes = str(HERE / "processes" / "guard.py"), []
+    sides = {"PyTorch": Side(runner, "pytorch"), "again": Side(runner, "pytorch")}
     for name, python in pythons.items():
         address, own = cluster(1, python)
         processes += own
-        sides[name] = Side(player, "embedded", python=python)
-        sides[f"{name}, tcp"] = Side(player, address, python=python)
+        sides[name] = Side(runner, "embedded", python=python)
+        sides[f"{name}, tcp"] = Side(runner, address, python=python)
     times: dict[tuple[str, str], list[float]] = {}
     for _ in range(rounds + 1):
         for loop in ROWS:

@@ -30,13 +30,13 @@ TARGETS = {
 }
 
 
-class Player:
+class Runner:
     """A benchmark process that runs rounds on demand."""
 
     def __init__(self, side: str, threads: int):
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         self.process = subprocess.Popen(
-            [sys.executable, HERE / "player.py", side, str(threads)],
+            [sys.executable, HERE / "processes" / "side.py", side, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -105,15 +105,15 @@ def measure(threads: int, rounds: int, works: list[str]) -> list[str]:
     """Run some works on all sides; return the table's rows."""
     address, processes = cluster(threads)
     sides = {"torch": "torch", "again": "torch", "embedded": "embedded", "tcp": address}
-    players = {name: Player(side, threads) for name, side in sides.items()}
+    runners = {name: Runner(side, threads) for name, side in sides.items()}
     lines = []
     for work in works:
-        results: dict[str, list] = {side: [] for side in players}
+        results: dict[str, list] = {side: [] for side in runners}
         served = 0.0
         for _ in range(rounds):
-            for side, player in players.items():
+            for side, runner in runners.items():
                 before = cpu_seconds(processes)
-                results[side].append(player.run(work))
+                results[side].append(runner.run(work))
                 if side == "tcp":
                     served += cpu_seconds(processes) - before
         median = {
@@ -134,8 +134,8 @@ def measure(threads: int, rounds: int, works: list[str]) -> list[str]:
             f"{cpu['torch']:,.2f} / {cpu['embedded']:,.2f} / {cpu['tcp']:,.2f} us |"
         )
         print(lines[-1], flush=True)
-    for player in players.values():
-        player.stop()
+    for runner in runners.values():
+        runner.stop()
     for process in processes:
         process.terminate()
         process.wait(timeout=20)

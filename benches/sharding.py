@@ -16,12 +16,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-class Player:
+class Runner:
     """A benchmark process that runs rounds on demand."""
 
     def __init__(self, side: str):
         self.process = subprocess.Popen(
-            [sys.executable, HERE / "sharding_player.py", side],
+            [sys.executable, HERE / "processes" / "sharding.py", side],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -65,20 +65,20 @@ def measure(rounds: int) -> list[str]:
     """Run all rounds; return the rows of the table."""
     two, processes = cluster(2)
     one, more = cluster(1)
-    dtensor, embedded = Player("dtensor"), Player("embedded")
-    tcp, alone = Player(two), Player(one)
+    dtensor, embedded = Runner("dtensor"), Runner("embedded")
+    tcp, alone = Runner(two), Runner(one)
     for _ in range(rounds + 1):
         for name in ("mlp", "add"):
-            for player in (dtensor, embedded, tcp):
-                player.run(name)
+            for runner in (dtensor, embedded, tcp):
+                runner.run(name)
     for _ in range(max(3, rounds // 3) + 1):
-        for player in (alone, tcp):
-            player.run("product")
-        for player in (embedded, tcp):
-            player.run("move")
-            player.run("memcpy")
-    for player in (dtensor, embedded, tcp, alone):
-        player.stop()
+        for runner in (alone, tcp):
+            runner.run("product")
+        for runner in (embedded, tcp):
+            runner.run("move")
+            runner.run("memcpy")
+    for runner in (dtensor, embedded, tcp, alone):
+        runner.stop()
     for process in processes + more:
         process.terminate()
         process.wait(timeout=20)

@@ -40,14 +40,14 @@ class Side:
         self.process.wait(timeout=30)
 
 
-def in_turn(players: dict[str, Side], rounds: int) -> dict[str, list[str]]:
+def in_turn(runners: dict[str, Side], rounds: int) -> dict[str, list[str]]:
     """Run alternating rounds on all sides, and end them; return the answers of each."""
-    answers: dict[str, list[str]] = {name: [] for name in players}
+    answers: dict[str, list[str]] = {name: [] for name in runners}
     for _ in range(rounds):
-        for name, player in players.items():
-            answers[name].append(player.ask("go"))
-    for player in players.values():
-        player.stop()
+        for name, runner in runners.items():
+            answers[name].append(runner.ask("go"))
+    for runner in runners.values():
+        runner.stop()
     return answers
 
 

@@ -37,16 +37,16 @@ def measure(work: str, rounds: int) -> str:
     """Run one work on all sides; return the table's row."""
     address, processes = cluster(THREADS)
     settings = {"OMP_NUM_THREADS": str(THREADS), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    players = {
+    runners = {
         name: Side(
-            HERE / "torch_device_player.py",
+            HERE / "processes" / "torch_device.py",
             side or address,
             work,
             environment={**settings, "GT_TORCH_EXTENSION": str(int(extends))},
         )
         for name, (side, extends) in SIDES.items()
     }
-    answers = in_turn(players, rounds)
+    answers = in_turn(runners, rounds)
     results = {name: [json.loads(answer) for answer in found] for name, found in answers.items()}
     for process in processes:
         process.terminate()

@@ -9,7 +9,7 @@ from machine import HERE_FIRST
 from marks import standin_only
 
 HERE = Path(__file__).parent
-PLAYER = HERE.parent.parent / "benches" / "gpu_player.py"
+RUNNER = HERE.parent.parent / "benches" / "processes" / "gpu.py"
 
 
 def run(*command: object, given: str = ""):
@@ -30,6 +30,6 @@ def test_without_a_gpu_it_says_so_and_does_nothing():
 
 @pytest.mark.parametrize("work", ["mlp", "transformer", "add", "copy", "decode"])
 def test_benchmarks_of_gt_run_in_small(work):
-    done = run(PLAYER, "gt", work, "tiny", given="go\n")
+    done = run(RUNNER, "gt", work, "tiny", given="go\n")
     ready, seconds = done.stdout.splitlines()
     assert ready.startswith("ready") and float(seconds) > 0, done.stderr

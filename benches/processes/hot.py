@@ -1,6 +1,6 @@
 """One side of the benchmarks of hot paths: runs a round of WORK for each line of input.
 
-usage: hot_player.py torch|compile|jit|gt|HOST:PORT THREADS WORK
+usage: hot.py torch|compile|jit|gt|HOST:PORT THREADS WORK
 
 `compile` is torch.compile and `jit` is jax.jit, each used as its documentation recommends; `gt` is
 embedded, on the engine that the environment names.

@@ -1,6 +1,6 @@
 """One side of the benchmark of models; see models.py.
 
-usage: models_player.py torch|embedded|HOST:PORT WORK
+usage: models.py torch|embedded|HOST:PORT WORK
 
 GT's models are those of examples/. PyTorch's are transformers' Qwen3 and torchvision's ResNet-18,
 and for the others its own layers, or the same example with PyTorch imported instead of GT.

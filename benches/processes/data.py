@@ -1,6 +1,6 @@
 """One side of benches/data.py: steps on batches that are present, transferred, or prefetched.
 
-usage: data_player.py embedded|HOST:PORT
+usage: data.py embedded|HOST:PORT
 
 Reads a line of JSON, {"mode", "megabytes", "milliseconds", "steps", "waits"}, runs it, and answers
 with the milliseconds of a step.

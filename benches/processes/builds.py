@@ -1,7 +1,7 @@
 """One side of the benchmark of builds; see builds.py.
 
 Reads the name of a work from each line and answers with its median time. `names` answers with the
-names of all works: elementwise operations, and the works of operations_works.py that libraries
+names of all works: elementwise operations, and the works of workloads/operations.py that libraries
 compute (matrices, Fourier transforms).
 """
 
@@ -9,9 +9,11 @@ import json
 import statistics
 import sys
 import time
+from pathlib import Path
 
-import gt
-from operations_works import works
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import gt  # noqa: E402
+from workloads.operations import works  # noqa: E402
 
 X = gt.randn(1_000_000)
 

@@ -1,6 +1,6 @@
 """One session of benches/ground.py: a client of a server with two workers.
 
-usage: ground_player.py HOST:PORT
+usage: ground.py HOST:PORT
 
 Reads a name from each line, runs a round of it, and answers with the median time of one use in
 microseconds. `hold` and `busy` load the cluster until the next line arrives, and answer at once.

@@ -1,6 +1,6 @@
 """One side of the GPU benchmarks: a process that runs a round for each line of input.
 
-usage: gpu_player.py eager|graph|compile|gt WORK [tiny]
+usage: gpu.py eager|graph|compile|gt WORK [tiny]
 
 `graph` captures PyTorch's eager step as a CUDA graph and replays it. `gt` is embedded, on the
 engine that the environment names. Answers each line with the seconds of one use.
@@ -9,8 +9,10 @@ engine that the environment names. Answers each line with the seconds of one use
 import os
 import sys
 import time
+from pathlib import Path
 
-from gpu_works import WORKS, Side
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from workloads.gpu import WORKS, Side  # noqa: E402
 
 SIDE, NAME, TINY = sys.argv[1], sys.argv[2], "tiny" in sys.argv[3:]
 ROUND_S = 0.02 if TINY else 0.5

@@ -1,6 +1,6 @@
 """One side of the benchmarks: a process that runs rounds of named works on demand.
 
-usage: player.py torch|embedded|HOST:PORT THREADS
+usage: side.py torch|embedded|HOST:PORT THREADS
 
 Reads a name from each line, runs a round of it, and answers with a line of JSON: the median time of
 one use in microseconds, and the CPU time of this process per use. Every round fetches and checks

@@ -1,6 +1,6 @@
 """The loops whose machine instructions are counted (guard.py), and timed (reference.py).
 
-usage: guard_player.py embedded|torch|pytorch|HOST:PORT [LOOP]
+usage: guard.py embedded|torch|pytorch|HOST:PORT [LOOP]
 
 Each loop first runs until it is in the steady state of a long program (including hot paths), then
 some rounds are counted. Without LOOP, each line of the input names a loop, and is answered with the
@@ -16,8 +16,10 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from callgrind import counted
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from callgrind import counted  # noqa: E402
 
 SIDE, NAME = sys.argv[1], (sys.argv[2:] or [""])[0]
 

@@ -1,6 +1,6 @@
 """One side of the benchmark of PyTorch programs; see torch_device.py.
 
-usage: torch_device_player.py cpu|embedded|HOST:PORT WORK
+usage: torch_device.py cpu|embedded|HOST:PORT WORK
 """
 
 import json

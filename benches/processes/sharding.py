@@ -1,6 +1,6 @@
 """One side of the sharding benchmarks: two workers, or PyTorch's DTensor on two Gloo ranks.
 
-usage: sharding_player.py dtensor|embedded|HOST:PORT
+usage: sharding.py dtensor|embedded|HOST:PORT
 
 Reads a name from each line, runs it, and answers with a line of JSON: the median time of one use in
 microseconds. Every round fetches and checks its results.
