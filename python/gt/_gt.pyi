@@ -134,6 +134,7 @@ __all__ = [
     "placements",
     "set_strict",
     "failures",
+    "get_cache_stats",
     "get_worker_stats",
     "operations",
     "add_call",
@@ -3710,6 +3711,8 @@ def full(shape: _int | Sequence[_int], fill_value: _TensorLike, dtype: _DTypeLik
     """Return a tensor of a shape, filled with one number. Without a dtype, it has that of the number."""
 def full_like(other: _TensorLike, fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Return a tensor filled with one number, with the shape and dtype of another tensor."""
+def get_cache_stats() -> dict[str, dict[str, int]]:
+    """Return the statistics of the caches of recorded kernels, as dicts by kernel."""
 def get_status() -> dict[str, Any]:
     """Return the status of the current session's dispatcher as a dict, with its workers, sessions and
     users.
