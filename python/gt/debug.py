@@ -105,7 +105,7 @@ def get_cache_stats() -> dict[str, dict]:
         room, the least recently used first. The caches of workers are in `get_worker_stats`.
 
     Example:
-        >>> gt.debug.get_cache_stats()["relu"]["hits"]  # doctest: +SKIP
+        >>> gt.debug.get_cache_stats()["aten::relu"]["hits"]  # doctest: +SKIP
         7
     """
     return _gt.get_cache_stats()

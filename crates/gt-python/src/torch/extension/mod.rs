@@ -245,8 +245,8 @@ pub fn register_repeated(
         PyRuntimeError::new_err("gt.torch: the extension is to be connected first")
     })?;
     let kernel = match overload {
-        "" => name.to_string(),
-        _ => format!("{name}.{overload}"),
+        "" => format!("aten::{name}"),
+        _ => format!("aten::{name}.{overload}"),
     };
     let kernel = Box::leak(Box::new(ReplayedKernel::new(&kernel, passes_numbers)));
     let (name, overload) = (CString::new(name)?, CString::new(overload)?);
