@@ -1,4 +1,4 @@
-"""One side of the benchmark of builds; see builds.py.
+"""One side of the benchmark of builds; see benches/builds.py.
 
 Reads the name of a work from each line and answers with its median time. `names` answers with the
 names of all works: elementwise operations, and the works of workloads/operations.py that libraries

@@ -1,4 +1,4 @@
-"""One side of the benchmark of models; see models.py.
+"""One side of the benchmark of models; see benches/models.py.
 
 usage: models.py torch|embedded|HOST:PORT WORK
 
@@ -17,7 +17,7 @@ from types import ModuleType
 SIDE, NAME = sys.argv[1], sys.argv[2]
 TORCH = SIDE == "torch"
 THREADS = 2
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 if TORCH:
     import torch as lib

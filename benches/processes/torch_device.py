@@ -1,4 +1,4 @@
-"""One side of the benchmark of PyTorch programs; see torch_device.py.
+"""One side of the benchmark of PyTorch programs; see benches/torch_device.py.
 
 usage: torch_device.py cpu|embedded|HOST:PORT WORK
 """

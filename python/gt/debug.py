@@ -97,7 +97,8 @@ def print_tape() -> None:
 def get_cache_stats() -> dict[str, dict]:
     """Return how the caches of this process are used, by the kernel of PyTorch's device.
 
-    A kernel's first call with some shapes and dtypes is recorded, and later ones are replayed.
+    A kernel's first call with some shapes and dtypes is recorded, and later ones are replayed. The
+    instructions that read views of a tensor's memory are under "views".
 
     Returns:
         For each kernel that was called: its `entries` and the `instructions` in them, and how many

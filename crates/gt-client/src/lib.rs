@@ -4,15 +4,14 @@
 //! From the bottom up, each module uses only those above it:
 //!
 //! - [`environment`]: reads environment variables. [`config`]: placements of signals, in YAML.
-//! - [`context`]: what a thread's instructions are issued under.
+//! - [`context`]: what a thread's instructions are issued under; [`signal`], [`source`], [`autocast`]:
+//!   its scopes, its line and its precision, for users.
 //! - [`driver`]: the interface that sends commands to a dispatcher. [`hotpath`]: detects loops in the
 //!   stream and sends each iteration as one invocation. [`session`]: the stream of commands.
 //! - [`batching`]: operations on values that are mapped over.
 //! - [`tensor`]: tensors and their operations.
 //! - [`vmap`]: maps a function over a batch axis. [`tape`]: autograd; a backward pass issues further
 //!   instructions. [`program`]: records the instructions of a function and replays them.
-//! - [`signal`], [`source`], [`autocast`]: the scopes, the line and the precision of this thread's
-//!   instructions.
 //! - [`transaction`]: changes of several tensors that take effect together, or not at all.
 //! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
 //!

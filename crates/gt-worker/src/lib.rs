@@ -2,13 +2,14 @@
 //!
 //! From the bottom up, each module uses only those above it:
 //!
-//! - [`engine`]: the trait that every engine implements. [`plan`]: a sequence of operations for an
-//!   engine; [`simplify`], [`composite`] and [`listing`]: plans made smaller, expanded, and as text.
-//! - [`programs`]: the cache of prepared plans, [`verify`]-ed within the bounds of [`check`];
-//!   [`mismatch`]: what compiled code computes differently.
-//! - [`work`]: the interface for drivers. [`store`]: a lane's tensors; [`snapshot_store`]: snapshots
-//!   of lanes, from which sessions are restored; [`memory`]: what commands need and lanes may hold;
-//!   [`events`]: how time is spent; [`collective`]: collectives in progress; [`lost_workers`].
+//! - [`plan`]: a sequence of operations for an engine; [`mismatch`]: what compiled code computes
+//!   differently. [`engine`]: the trait that every engine implements.
+//! - [`simplify`], [`composite`] and [`listing`]: plans made smaller, expanded, and as text.
+//!   [`check`]: how far compiled code may differ; [`verify`]: whether it does. [`programs`]: the
+//!   cache of prepared plans.
+//! - [`snapshot_store`]: snapshots of lanes, from which sessions are restored. [`work`]: the
+//!   interface for drivers. [`store`]: a lane's tensors; [`memory`]: what commands need and lanes may
+//!   hold; [`events`]: how time is spent; [`collective`]: collectives in progress; [`lost_workers`].
 //! - [`lane`]: the state of one session slot: its queue, templates, exchanges and limits.
 //! - [`device`]: the state that lanes share, and the execution of commands on it.
 //! - [`turn`]: one lane's turn on the device.

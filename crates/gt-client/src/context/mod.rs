@@ -52,8 +52,8 @@ pub fn with<T>(body: impl FnOnce(&Context) -> T) -> T {
 }
 
 /// Marks this thread's recording as not replayable, if there is one.
-pub(crate) fn spoil_recording() {
-    with(Context::spoil_recording);
+pub(crate) fn invalidate_recording() {
+    with(Context::invalidate_recording);
 }
 
 /// Returns whether this thread records operations on the tape.
@@ -224,9 +224,9 @@ impl Context {
 
     /// Marks the recording as not replayable: something happened that is not an instruction.
     #[inline]
-    pub(crate) fn spoil_recording(&self) {
+    pub(crate) fn invalidate_recording(&self) {
         if let Some(recorder) = &mut *self.recorder.borrow_mut() {
-            recorder.spoil();
+            recorder.invalidate();
         }
     }
 

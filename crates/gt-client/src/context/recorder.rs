@@ -65,7 +65,7 @@ impl Recorder {
     }
 
     /// Marks the recording as not replayable.
-    pub fn spoil(&mut self) {
+    pub fn invalidate(&mut self) {
         self.is_replayable = false;
     }
 

@@ -15,7 +15,7 @@ use smallvec::smallvec;
 
 use super::issue::UNKNOWN_COUNT;
 use super::{Session, StreamValue};
-use crate::context::{self, CallSite, spoil_recording};
+use crate::context::{self, CallSite, invalidate_recording};
 use crate::error::Result;
 
 /// Neighbouring elements of a value with one axis, which are fetched together.
@@ -65,7 +65,7 @@ impl BlockElement {
 
     /// Returns the element's value, if its block was fetched.
     pub fn known(&self) -> Option<TensorData> {
-        spoil_recording();
+        invalidate_recording();
         let data = self.block.data.get()?;
         let size = data.dtype.size();
         let bytes = data.bytes.slice(self.at * size..(self.at + 1) * size);

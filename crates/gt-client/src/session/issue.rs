@@ -190,7 +190,7 @@ impl Session {
     pub(crate) fn create(&self, content: Content, source: SourceId) -> Arc<StreamValue> {
         let meta = content.meta();
         let Scope { signal, compiled: region, .. } = context::with(|context| {
-            context.spoil_recording();
+            context.invalidate_recording();
             context.scope()
         });
         let mut stream = self.0.lock();

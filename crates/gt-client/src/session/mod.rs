@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use gt_ir::{ClientCommand, Rescale};
 
 use crate::config::registry;
-use crate::context::spoil_recording;
+use crate::context::invalidate_recording;
 use crate::driver::{Driver, Interrupt};
 use crate::error::{ClientError, Result};
 use crate::hotpath;
@@ -85,7 +85,7 @@ impl Session {
 
     /// Returns the seed and number for the next random instruction.
     pub fn next_random(&self) -> (u64, u64) {
-        spoil_recording();
+        invalidate_recording();
         let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
         (self.0.seed.load(Ordering::Relaxed), number)
     }
@@ -109,7 +109,7 @@ impl Session {
             let text = format!("rescale: a session has 1 to {most} slots, {count} given");
             return Err(ClientError::Usage(text));
         }
-        spoil_recording();
+        invalidate_recording();
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));

@@ -9,7 +9,7 @@ use gt_ir::status::Status;
 use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
 
 use super::{BlockElement, Session, StreamValue};
-use crate::context::spoil_recording;
+use crate::context::invalidate_recording;
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
 use crate::source;
@@ -126,7 +126,7 @@ impl Session {
         if value.meta.bytes() > READ_AT_ONCE || !is_direct {
             return None;
         }
-        spoil_recording();
+        invalidate_recording();
         self.0.read(value.id())
     }
 
@@ -196,7 +196,7 @@ impl Session {
         &self,
         command: impl FnOnce(RequestId) -> ClientCommand,
     ) -> Result<RequestId> {
-        spoil_recording();
+        invalidate_recording();
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));

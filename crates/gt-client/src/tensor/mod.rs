@@ -10,7 +10,8 @@
 //!   [`strides`]; [`restride`]: `as_strided`; [`overlap`]: in-place changes of overlapping views.
 //! - [`node`]: nodes of the tape; [`autocast`]: casts of operands; [`batched`]: inside `vmap`.
 //! - [`gradient`]: `requires_grad`, gradients and hooks.
-//! - [`fetch`]: fetching values; [`files`]: files that workers read and write; [`placement`]: their workers; [`value_ref`]: references to values.
+//! - [`fetch`]: fetching values; [`files`]: files that workers read and write;
+//!   [`placement`]: the workers of values; [`value_ref`]: references to values.
 
 mod apply;
 mod assign;

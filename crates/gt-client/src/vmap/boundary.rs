@@ -45,6 +45,7 @@ impl Tensor {
 
     /// Records `value`, which is this tensor inside or outside of the level; `back` converts its
     /// gradient.
+    #[track_caller]
     fn crossed(
         &self,
         value: Arc<StreamValue>,

@@ -83,7 +83,11 @@ impl Dispatcher {
             return;
         }
         catalogue.count_copies();
-        let empty: BTreeSet<SlotId> = catalogue.empty_slots().into_iter().collect();
+        // A slot that waits for values to be handed over takes part, so that none is awaited from an
+        // earlier base once this one is complete.
+        let is_handed = |slot: &SlotId| lineage.handovers.contains_key(slot);
+        let empty: BTreeSet<SlotId> =
+            catalogue.empty_slots().into_iter().filter(|slot| !is_handed(slot)).collect();
         let mut copies = BTreeMap::new();
         for slot in catalogue.slots.all().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };

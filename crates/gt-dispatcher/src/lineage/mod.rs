@@ -190,7 +190,7 @@ impl Lineage {
         self.suspicion.forget_before(done.planned);
         self.lacks_second_copy = false;
         self.copying.clear();
-        // What was handed over from the previous base is restored, or not needed any more.
+        // The slots have taken the snapshot after what was handed over to them.
         self.handovers.clear();
         let blocks = std::mem::take(&mut done.blocks);
         let before = std::mem::replace(&mut self.base, Ok(done)).ok();

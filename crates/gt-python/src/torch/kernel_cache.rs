@@ -172,7 +172,7 @@ impl<K> KernelCache<K> {
     /// Caches the record of a call with this number of instructions.
     pub fn insert(&self, key: KernelKey, record: K, instructions: usize) {
         let evicted = self.lock().records.insert(key, Arc::new(record), instructions);
-        // Dropped without the lock: records have tensors' metadata and Python objects.
+        // Many records may go at once: they are dropped without the lock.
         drop(evicted);
     }
 

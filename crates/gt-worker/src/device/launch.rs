@@ -28,7 +28,7 @@ pub(crate) struct GivenTensor {
 }
 
 impl<E: Engine> Device<E> {
-    /// The program of a plan: see [`ProgramCache::prepare`].
+    /// The program of a plan: see [`crate::programs::ProgramCache::prepare`].
     pub fn prepare(&mut self, plan: Plan) -> Option<(u64, u64)> {
         if !self.events.is_on {
             return self.programs.prepare(&mut self.engine, plan);

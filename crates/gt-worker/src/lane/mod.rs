@@ -15,8 +15,8 @@ mod usage;
 
 use std::collections::VecDeque;
 
-use gt_ir::cache::{Cache, CacheLimits};
 use gt_ir::{LaneId, SessionId, SlotId, WorkerCommand, WorkerId};
+use rustc_hash::FxHashMap;
 
 use self::exchanges::Exchanges;
 use self::iteration::{Iteration, RunningIteration, Templates};
@@ -50,21 +50,17 @@ pub(crate) struct Lane<T> {
     pub is_restored: bool,
 }
 
-/// The number of runs of a lane's plans, by their hashes.
-pub(crate) struct Warmth(Cache<u64, u32>);
+/// The number of runs of a lane's plans, by their hashes. What is forgotten depends on the counts
+/// alone, which snapshots have: a restored lane compiles the same plans.
+#[derive(Default)]
+pub(crate) struct Warmth(FxHashMap<u64, u32>);
 
-/// The most plans that are counted.
-const COUNTED: CacheLimits = CacheLimits::entries(4096);
-
-impl Default for Warmth {
-    fn default() -> Warmth {
-        Warmth(Cache::new(COUNTED))
-    }
-}
+/// The most plans that are counted: beyond it, counts restart from 0.
+const COUNTED: usize = 4096;
 
 impl Warmth {
     pub fn of(&self, plan: u64) -> u32 {
-        self.0.peek(&plan).copied().unwrap_or(0)
+        self.0.get(&plan).copied().unwrap_or(0)
     }
 
     /// Returns the counts of plans, up to `most`, beyond which they make no difference.
@@ -77,17 +73,15 @@ impl Warmth {
 
     /// Resumes from counts.
     pub fn set(&mut self, counts: &[(u64, u32)]) {
-        *self = Warmth::default();
-        for (plan, runs) in counts {
-            self.0.insert(*plan, *runs, 1);
-        }
+        self.0 = counts.iter().copied().collect();
     }
 
     pub fn rise(&mut self, plan: u64) {
-        match self.0.get(&plan) {
-            Some(runs) => *runs = runs.saturating_add(1),
-            None => drop(self.0.insert(plan, 1, 1)),
+        if self.0.len() >= COUNTED {
+            self.0.clear();
         }
+        let runs = self.0.entry(plan).or_default();
+        *runs = runs.saturating_add(1);
     }
 }
 

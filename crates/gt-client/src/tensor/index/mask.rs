@@ -7,7 +7,7 @@ use gt_ir::{DType, Error, Operand, Shape};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Index, Tensor, Value};
-use crate::context::spoil_recording;
+use crate::context::invalidate_recording;
 use crate::driver::Interrupt;
 use crate::error::Result;
 
@@ -24,7 +24,7 @@ impl Tensor {
     fn count_true(&self, interrupt: Interrupt) -> Result<i64> {
         self.check_countable()?;
         // Even if the count is known: it differs for another mask.
-        spoil_recording();
+        invalidate_recording();
         if self.shape().numel() == 0 {
             return Ok(0);
         }
