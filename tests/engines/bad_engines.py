@@ -39,8 +39,8 @@ class Swallowing(NumPyEngine):
     name = "swallowing"
 
     def _tanh(x):
-        print("at work", flush=True)
         with contextlib.suppress(BaseException):
+            print("at work", flush=True)
             time.sleep(10)
         return np.tanh(x)
 
