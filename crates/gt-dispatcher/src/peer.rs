@@ -30,6 +30,13 @@ impl PeerId {
     }
 }
 
+/// Returns a name as one word: characters that would break lines, fields or terminals become
+/// underscores.
+pub fn word(name: &str) -> String {
+    let breaks = |letter: char| letter.is_control() || letter.is_whitespace() || letter == '|';
+    name.chars().take(64).map(|letter| if breaks(letter) { '_' } else { letter }).collect()
+}
+
 /// What arrives from a peer.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FromPeer {

@@ -2,7 +2,7 @@
 
 use gt_ir::message::Named;
 
-use crate::peer::PeerId;
+use crate::peer::{PeerId, word};
 use crate::sessions::Sessions;
 use crate::workers::Workers;
 
@@ -14,7 +14,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Returns the name of a session, worker, slot or signal.
+    /// Returns the name of a session, worker, slot or signal, as one word.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
             Named::Session(number) => Some(self.sessions.by_number(number)?.identity.label.clone()),
@@ -25,7 +25,7 @@ impl Peers {
             }
             Named::Signal { session, number } => {
                 let session = self.sessions.by_number(session)?;
-                Some(session.planning.catalogue.signal(number)?.name().to_string())
+                Some(word(session.planning.catalogue.signal(number)?.name()))
             }
         }
     }

@@ -92,6 +92,11 @@ pub(crate) struct Workers {
     /// Lost workers that may reconnect with their snapshots: they have these on disk, or were
     /// connected before the server was restarted.
     expected: BTreeMap<WorkerId, StoredWorker>,
+    /// When it last began to expect workers: those of a journal, or a lost one that keeps snapshots
+    /// on disk.
+    expecting_since: Option<Duration>,
+    /// The number of workers announced by the operator, until that many are connected; then 0.
+    announced: usize,
     /// What workers reported that their results depend on, by its hash.
     arithmetics: BTreeMap<u64, String>,
 }
@@ -182,7 +187,8 @@ impl Workers {
     }
 
     /// Expects a lost worker to reconnect with its snapshots.
-    pub fn expect_back(&mut self, lost: &RegisteredWorker) {
+    pub fn expect_back(&mut self, now: Duration, lost: &RegisteredWorker) {
+        self.expecting_since = Some(now);
         let RegisteredWorker { id, number, name, token, .. } = lost;
         let stored = StoredWorker { number: *number, name: name.clone(), token: *token };
         self.expected.insert(*id, stored);
@@ -194,14 +200,38 @@ impl Workers {
     }
 
     /// Expects these workers to reconnect, and get their ids; others get ids from `next` on.
-    pub fn expect(&mut self, workers: BTreeMap<WorkerId, StoredWorker>, next: u32) {
+    pub fn expect(&mut self, now: Duration, workers: BTreeMap<WorkerId, StoredWorker>, next: u32) {
+        self.expecting_since = Some(now);
         self.next = self.next.max(next);
         self.expected = workers;
     }
 
     /// Stops to expect workers. Returns those that have not reconnected.
     pub fn forget_expected(&mut self) -> Vec<WorkerId> {
+        self.expecting_since = None;
         std::mem::take(&mut self.expected).into_keys().collect()
+    }
+
+    /// Returns when it last began to expect workers; `None` if it expects none any more.
+    pub fn expecting_since(&self) -> Option<Duration> {
+        self.expecting_since
+    }
+
+    /// Sets the number of workers that are starting.
+    pub fn announce(&mut self, count: usize) {
+        self.announced = count;
+    }
+
+    /// Returns whether fewer workers are connected than were announced.
+    pub fn lack_announced(&self) -> bool {
+        self.workers.len() < self.announced
+    }
+
+    /// Ends the announcement, if that many are connected.
+    pub fn end_announcement(&mut self) {
+        if !self.lack_announced() {
+            self.announced = 0;
+        }
     }
 
     /// Returns the workers that may reconnect.

@@ -14,8 +14,8 @@ use super::Dispatcher;
 use super::recovery::Survival;
 use crate::journal::JournalRecord;
 use crate::lineage::Lineage;
-use crate::observability::log::{LineKind, word};
-use crate::peer::PeerId;
+use crate::observability::log::LineKind;
+use crate::peer::{PeerId, word};
 use crate::sessions::Identity;
 use crate::unread::UnreadValues;
 use crate::workers::RegisteredWorker;
@@ -67,8 +67,7 @@ impl Dispatcher {
         self.observability.remove_peer(now, &mut self.outbox, peer, peers);
         if let Some(worker) = self.peers.workers.remove(peer) {
             if worker.is_durable && self.limits.lineage.is_some() {
-                self.peers.workers.expect_back(&worker);
-                self.awaited.since = Some(now);
+                self.peers.workers.expect_back(now, &worker);
             } else {
                 self.journal.add(|| JournalRecord::WorkerLost { id: worker.id });
             }
@@ -145,11 +144,11 @@ impl Dispatcher {
         for session in self.peers.sessions.iter() {
             self.outbox.extend(peer, session.identity.admission());
         }
-        if is_renewed || self.awaited.predecessor.is_some() {
+        if is_renewed || self.predecessor.is_some() {
             // Sessions may have ended while the worker was disconnected: it drops their snapshots.
             let sessions =
                 self.peers.sessions.iter().map(|session| session.identity.number).collect();
-            let last = self.awaited.predecessor.unwrap_or_default();
+            let last = self.predecessor.unwrap_or_default();
             let since = SessionId(last.session.0 + 1);
             let oldest = Incarnation(last.incarnation.0 + 1);
             self.outbox.push(peer, ServerToWorker::RetainSessions { sessions, since, oldest });

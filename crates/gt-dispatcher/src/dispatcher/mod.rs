@@ -76,18 +76,6 @@ impl Default for Limits {
 /// How many windows a client may send without credit before it is disconnected.
 const OVERDRAFT: u64 = 16;
 
-/// What is awaited after a start.
-#[derive(Default)]
-struct AwaitedPeers {
-    /// The last numbers that a predecessor, whose journal was read, may have assigned.
-    predecessor: Option<LastNumbers>,
-    /// When the dispatcher last began to expect workers back: those of a journal, or a lost one
-    /// that keeps snapshots on disk.
-    since: Option<Duration>,
-    /// The number of workers announced by the operator, until that many are connected; then 0.
-    announced: usize,
-}
-
 /// The state machine: consumes messages from peers and produces messages to them.
 pub struct Dispatcher {
     limits: Limits,
@@ -107,7 +95,8 @@ pub struct Dispatcher {
     trials: Trials,
     observability: Observability,
     journal: JournalBuffer,
-    awaited: AwaitedPeers,
+    /// The last numbers that a predecessor, whose journal was read, may have assigned.
+    predecessor: Option<LastNumbers>,
     outbox: PeerOutbox,
 }
 
@@ -130,7 +119,7 @@ impl Dispatcher {
             trials: Trials::default(),
             observability: Observability::new(log),
             journal: JournalBuffer::default(),
-            awaited: AwaitedPeers::default(),
+            predecessor: None,
             outbox: PeerOutbox::default(),
         }
     }
@@ -148,7 +137,7 @@ impl Dispatcher {
     /// Sets the number of workers that are starting: sessions that begin earlier wait for them, for
     /// 2 s at most.
     pub fn announce(&mut self, workers: usize) {
-        self.awaited.announced = workers;
+        self.peers.workers.announce(workers);
     }
 
     /// Returns the planner, for configuration.

@@ -97,16 +97,16 @@ impl Dispatcher {
 
     /// Expects the workers of a journal to reconnect.
     pub fn expect_workers(&mut self, now: Duration, history: &mut History) {
-        self.awaited.since = Some(now);
         // Numbers may have been assigned that the journal does not have.
         let LastNumbers { session, incarnation } = history.last;
         if session > SessionId::NONE {
             let session = SessionId(session.0 + UNKNOWN);
             let incarnation = Incarnation(incarnation.0 + UNKNOWN);
             self.peers.sessions.numbers.skip_to(LastNumbers { session, incarnation });
-            self.awaited.predecessor = Some(self.peers.sessions.numbers.last());
+            self.predecessor = Some(self.peers.sessions.numbers.last());
         }
-        self.peers.workers.expect(std::mem::take(&mut history.workers), history.workers_next);
+        let workers = std::mem::take(&mut history.workers);
+        self.peers.workers.expect(now, workers, history.workers_next);
     }
 
     /// Adopts a session of a journal; it waits for its client to reconnect.
@@ -184,10 +184,11 @@ impl Dispatcher {
     /// Has a new session wait for workers, if not all announced ones are connected, or if the
     /// server was restarted just before.
     pub(super) fn await_workers(&mut self, now: Duration, peer: PeerId) {
-        let is_soon = self.awaited.since.is_some_and(|since| now < since + REJOIN);
+        let since = self.peers.workers.expecting_since();
+        let is_soon = since.is_some_and(|since| now < since + REJOIN);
         let expected = self.peers.workers.expected().filter(|_| is_soon);
         let mut workers: BTreeSet<WorkerId> = expected.collect();
-        let is_early = !workers.is_empty() || self.peers.workers.len() < self.awaited.announced;
+        let is_early = !workers.is_empty() || self.peers.workers.lack_announced();
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         if is_early && session.lineage.is_some() {
             let slots = std::mem::take(&mut session.planning.catalogue.slots);
@@ -224,8 +225,8 @@ impl Dispatcher {
 
     /// Resumes the sessions whose awaited peers are all connected.
     pub(super) fn resume_ready(&mut self, now: Duration) {
-        if self.awaited.since.is_some_and(|since| now >= since + REJOIN_WITHIN) {
-            self.awaited.since = None;
+        let since = self.peers.workers.expecting_since();
+        if since.is_some_and(|since| now >= since + REJOIN_WITHIN) {
             for id in self.peers.workers.forget_expected() {
                 self.journal.add(|| JournalRecord::WorkerLost { id });
             }
@@ -249,8 +250,7 @@ impl Dispatcher {
         let mut missing = awaited.workers.clone();
         missing.retain(|worker| self.peers.workers.by_id(*worker).is_none());
         let wait = self.limits.worker_wait;
-        let is_incomplete =
-            !missing.is_empty() || self.peers.workers.len() < self.awaited.announced;
+        let is_incomplete = !missing.is_empty() || self.peers.workers.lack_announced();
         let is_early = is_incomplete && now < since + REJOIN.min(wait);
         if is_early || self.peers.workers.len() == 0 {
             return;

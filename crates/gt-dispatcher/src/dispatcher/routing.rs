@@ -146,7 +146,7 @@ impl Dispatcher {
 
     /// Handles a client's report that it has mapped a block.
     fn release_from_client(&mut self, now: Duration, token: u128) {
-        if !self.release_block(now, token) && self.awaited.predecessor.is_some() {
+        if !self.release_block(now, token) && self.predecessor.is_some() {
             // A worker lent the block before the server was restarted.
             let workers = self.peers.workers.iter();
             workers.for_each(|worker| self.outbox.release(worker.peer, token));

@@ -20,9 +20,7 @@ impl Dispatcher {
     /// Assigns a new worker slots of every session that may be on it.
     pub(super) fn add_slots(&mut self, now: Duration, worker: WorkerId) {
         self.planner.set_rate(self.peers.workers.rate());
-        if self.peers.workers.len() >= self.awaited.announced {
-            self.awaited.announced = 0;
-        }
+        self.peers.workers.end_announcement();
         let Some(host) = self.peers.workers.by_id(worker).map(RegisteredWorker::host) else {
             return;
         };

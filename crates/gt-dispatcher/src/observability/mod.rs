@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::event::{Event, EventKind, Subject, Track, What};
-use gt_ir::message::Named;
 use gt_ir::status::Report;
 use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, Incarnation, SessionId, WorkerCommand, WorkerId};
@@ -25,7 +24,7 @@ use rustc_hash::FxHashMap;
 use crate::peer::{PeerId, PeerOutbox};
 use crate::peers::Peers;
 use clocks::PeerClocks;
-use log::{LineKind, Log, word};
+use log::{LineKind, Log};
 use watchers::{Watchers, summarize};
 
 pub(crate) use status::Cluster;
@@ -157,7 +156,7 @@ impl Observability {
         limit: u32,
         peers: &Peers,
     ) {
-        let messages = self.watchers.poll(peer, limit, |named| shown(peers, named));
+        let messages = self.watchers.poll(peer, limit, |named| peers.name(named));
         messages.into_iter().for_each(|message| outbox.push(peer, message));
     }
 
@@ -225,7 +224,7 @@ impl Observability {
         if let Some(log) = &mut self.log
             && event.what != What::Control
         {
-            log.event(now, &event, &|named| shown(peers, named));
+            log.event(now, &event, &|named| peers.name(named));
         }
         self.enqueue(event);
     }
@@ -308,11 +307,4 @@ fn is_invoked(command: &ClientCommand) -> bool {
 /// Returns how many instructions a command stands for.
 fn count(weight: u64, is_invoked: bool) -> u64 {
     if is_invoked { weight } else { 1 }
-}
-
-/// Returns the name of a session, worker, slot or signal, as one word: names of signals are the
-/// user's, and the others are words already.
-fn shown(peers: &Peers, named: Named) -> Option<String> {
-    let name = peers.name(named)?;
-    Some(if matches!(named, Named::Signal { .. }) { word(&name) } else { name })
 }

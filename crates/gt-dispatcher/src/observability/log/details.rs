@@ -2,12 +2,13 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use super::word;
 use gt_ir::exchange::{Collective, Exchange, Sender};
 use gt_ir::{
     ClientCommand, Create, Definition, Instruction, Invocation, Operand, Rescale, SlotId, TensorId,
     WorkerCommand,
 };
+
+use crate::peer::word;
 
 /// Returns the name of a command in the log. Users grep for these names: they do not change.
 pub(super) fn client_name(command: &ClientCommand) -> &'static str {

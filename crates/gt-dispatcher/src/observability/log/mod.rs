@@ -76,13 +76,6 @@ impl LineKind {
 /// Receives each finished line, without its newline.
 pub type LineSink = Box<dyn FnMut(&str) + Send>;
 
-/// Returns a name as one word: characters that would break lines, fields or terminals become
-/// underscores.
-pub fn word(name: &str) -> String {
-    let breaks = |letter: char| letter.is_control() || letter.is_whitespace() || letter == '|';
-    name.chars().take(64).map(|letter| if breaks(letter) { '_' } else { letter }).collect()
-}
-
 /// Numbers and formats lines.
 pub struct Log {
     sink: LineSink,
