@@ -132,8 +132,7 @@ impl Program {
         inputs: &[ValueRef],
         numbers: &[f64],
     ) -> Option<SmallVec<[ValueRef; 2]>> {
-        let caller = Location::caller();
-        context::with(|context| self.run_at(context.site(caller), session, inputs, numbers))
+        context::at(Location::caller(), |site| self.run_at(site, session, inputs, numbers))
     }
 
     fn run_at(

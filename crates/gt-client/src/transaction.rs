@@ -234,8 +234,8 @@ fn issue<'a>(
     let (caller, attributes) = (Location::caller(), attributes(guards, false));
     let ids: Operands = values.clone().map(|value| Operand::Tensor(value.id())).collect();
     let metas = values.clone().map(|value| Some(value.meta));
-    Ok(context::with(|context| {
-        let site = context.site(caller);
+    Ok(context::at(caller, |site| {
+        let context = site.context;
         context.within_scope(Scope { signal: 0, ..context.scope() }, || {
             if let Some((id, _)) = session.repeat(site, &COMMIT, &ids, &attributes, metas) {
                 return id;

@@ -6,6 +6,7 @@
 
 use std::borrow::Borrow;
 use std::hash::Hash;
+use std::ops::AddAssign;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -33,6 +34,16 @@ pub struct CacheStats {
     pub misses: u64,
     /// The number of entries that had to make room for others.
     pub evicted: u64,
+}
+
+impl AddAssign for CacheStats {
+    fn add_assign(&mut self, other: CacheStats) {
+        self.entries += other.entries;
+        self.weight += other.weight;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.evicted += other.evicted;
+    }
 }
 
 /// A bounded cache.

@@ -51,6 +51,13 @@ pub fn with<T>(body: impl FnOnce(&Context) -> T) -> T {
     CURRENT.with(body)
 }
 
+/// Calls a function with the site of an instruction on this thread: the line that was set, or else
+/// that of a Rust caller.
+#[inline]
+pub(crate) fn at<T>(caller: &'static Location<'static>, body: impl FnOnce(CallSite<'_>) -> T) -> T {
+    with(|context| body(context.site(caller)))
+}
+
 /// Marks this thread's recording as not replayable, if there is one.
 pub(crate) fn invalidate_recording() {
     with(Context::invalidate_recording);

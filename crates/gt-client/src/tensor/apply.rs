@@ -46,9 +46,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let caller = Location::caller();
-        context::with(|context| {
-            let site = context.site(caller);
+        context::at(Location::caller(), |site| {
             Tensor::compute_at(site, session, operation, operands, attributes)
         })
     }
@@ -92,9 +90,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
-        let caller = Location::caller();
-        context::with(|context| {
-            let site = context.site(caller);
+        context::at(Location::caller(), |site| {
             Tensor::compute_several_at(site, session, operation, operands, attributes)
         })
     }
@@ -121,9 +117,8 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let caller = Location::caller();
-        context::with(|context| {
-            Tensor::try_apply_at(context.site(caller), operation, operands, attributes)
+        context::at(Location::caller(), |site| {
+            Tensor::try_apply_at(site, operation, operands, attributes)
         })
     }
 

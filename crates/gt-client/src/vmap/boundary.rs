@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Level;
 use crate::batching::{LevelNumbers, nest, with_level, without_level};
-use crate::context::{self, Context};
+use crate::context;
 use crate::error::{ClientError, Result};
 use crate::session::StreamValue;
 use crate::tensor::Tensor;
@@ -26,7 +26,7 @@ impl Tensor {
             )));
         }
         let caller = Location::caller();
-        let value = context::with(|context| with_level(context.site(caller), self.value(), level))?;
+        let value = context::at(caller, |site| with_level(site, self.value(), level))?;
         self.crossed(value, level, Tensor::leave_level)
     }
 
@@ -38,8 +38,7 @@ impl Tensor {
     #[track_caller]
     pub fn leave_level(&self, level: &Arc<Level>) -> Result<Tensor> {
         let caller = Location::caller();
-        let value =
-            context::with(|context| without_level(context.site(caller), &self.value(), level))?;
+        let value = context::at(caller, |site| without_level(site, &self.value(), level))?;
         self.crossed(value, level, Tensor::enter_level)
     }
 
@@ -53,7 +52,7 @@ impl Tensor {
         back: fn(&Tensor, &Arc<Level>) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let crossed = Tensor::from_parts(value, None);
-        if self.node().is_none() || !context::with(Context::records_gradients) {
+        if self.node().is_none() || !context::records_gradients() {
             return Ok(crossed);
         }
         let level = Arc::clone(level);

@@ -37,8 +37,15 @@ pub struct KernelCache<K = RecordedKernel>(Arc<Mutex<KernelCalls<K>>>);
 
 struct KernelCalls<K> {
     records: Cache<KernelKey, Arc<K>>,
-    /// The number of calls without a record, and of those that were not even looked up.
-    misses: u64,
+    /// The number of calls that were not even looked up.
+    skipped: u64,
+}
+
+impl<K> KernelCalls<K> {
+    /// Returns the number of calls without a record.
+    fn misses(&self) -> u64 {
+        self.records.stats().misses + self.skipped
+    }
 }
 
 /// A cache whose statistics are asked for by name.
@@ -63,12 +70,7 @@ pub fn stats() -> BTreeMap<String, CacheStats> {
     for (name, cache) in caches.iter() {
         let Some(stats) = cache.upgrade().map(|cache| cache.stats()) else { continue };
         if stats.hits + stats.misses > 0 {
-            let known = all.entry(name.clone()).or_default();
-            known.entries += stats.entries;
-            known.weight += stats.weight;
-            known.hits += stats.hits;
-            known.misses += stats.misses;
-            known.evicted += stats.evicted;
+            *all.entry(name.clone()).or_default() += stats;
         }
     }
     all
@@ -83,7 +85,7 @@ pub struct RecordedKernel {
 impl<K: Send + Sync + 'static> KernelCache<K> {
     /// Returns an empty cache for the calls of a kernel of this name.
     pub fn new(kernel: &str) -> KernelCache<K> {
-        let calls = Arc::new(Mutex::new(KernelCalls { records: Cache::new(LIMITS), misses: 0 }));
+        let calls = Arc::new(Mutex::new(KernelCalls { records: Cache::new(LIMITS), skipped: 0 }));
         let named: Weak<dyn NamedCache> =
             Arc::downgrade(&(Arc::clone(&calls) as Arc<dyn NamedCache>));
         let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,20 +155,20 @@ impl<K> KernelCache<K> {
     /// tried. At intervals one is tried, as calls may have changed.
     pub fn is_hopeless(&self) -> bool {
         let mut calls = self.lock();
-        if !calls.records.is_empty() || calls.misses < MISS_ALLOWANCE {
+        if !calls.records.is_empty() || calls.misses() < MISS_ALLOWANCE {
             return false;
         }
-        calls.misses += 1;
-        !calls.misses.is_multiple_of(MISS_ALLOWANCE)
+        calls.skipped += 1;
+        !calls.misses().is_multiple_of(MISS_ALLOWANCE)
     }
 
     /// Returns the record of a key, and whether a call should be recorded if there is none.
     pub fn find(&self, key: &KernelKey) -> (Option<Arc<K>>, bool) {
         let mut calls = self.lock();
         let found = calls.records.get(key).map(|record| Arc::clone(record));
-        calls.misses += u64::from(found.is_none());
-        let should_record = calls.misses < calls.records.stats().hits + MISS_ALLOWANCE;
-        (found, should_record || calls.misses.is_multiple_of(SAMPLE_INTERVAL))
+        let misses = calls.misses();
+        let should_record = misses < calls.records.stats().hits + MISS_ALLOWANCE;
+        (found, should_record || misses.is_multiple_of(SAMPLE_INTERVAL))
     }
 
     /// Caches the record of a call with this number of instructions.

@@ -77,8 +77,7 @@ impl Function<'_> {
     /// it.
     #[track_caller]
     pub fn record(self) -> Vec<Tensor> {
-        let caller = Location::caller();
-        context::with(|context| self.record_at(context.site(caller)))
+        context::at(Location::caller(), |site| self.record_at(site))
     }
 
     fn record_at(self, CallSite { context, source }: CallSite) -> Vec<Tensor> {
