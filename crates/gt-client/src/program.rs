@@ -10,7 +10,8 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use gt_ir::instruction::Operands;
-use gt_ir::{Meta, Operand, Scalar};
+use gt_ir::trace::{Input, Trace};
+use gt_ir::{Operand, Scalar};
 use smallvec::SmallVec;
 
 use crate::context::recorder::{RecordedInstruction, Recorder};
@@ -18,23 +19,27 @@ use crate::context::{self, CallSite};
 use crate::session::{Session, StreamValue};
 use crate::tensor::ValueRef;
 
-/// The instructions of a function. Its values are numbered: the inputs, then all results.
+/// The trace of a function, and what is needed to issue its instructions again. Its inputs are the
+/// function's tensors, and then its numbers.
 #[derive(Debug)]
 pub struct Program {
-    inputs: SmallVec<[Meta; 4]>,
-    steps: Vec<RecordedInstruction>,
-    outputs: SmallVec<[u32; 2]>,
+    trace: Trace,
+    /// The number of tensors among the inputs.
+    tensors: usize,
+    instructions: Vec<RecordedInstruction>,
+    /// For each instruction, the values that are not used after it.
+    last_used: Vec<SmallVec<[u32; 2]>>,
 }
 
 /// The recorded instructions of a function whose outputs are not named yet.
 pub struct ProgramRecording {
-    inputs: SmallVec<[Meta; 4]>,
+    tensors: usize,
     recorder: Recorder,
 }
 
 /// A recording of this thread's instructions. It stops when it is dropped.
 pub struct Running {
-    inputs: SmallVec<[Meta; 4]>,
+    tensors: usize,
     /// Not `Send`: it belongs to the thread that created it.
     _thread: PhantomData<*const ()>,
 }
@@ -63,24 +68,23 @@ pub fn begin(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<
     if inputs.iter().any(|input| !input.session().is(session)) {
         return None;
     }
-    let names = inputs.iter().map(|input| input.value().id());
+    let named = inputs.iter().map(|input| (input.value().id(), *input.meta()));
     context::with(|context| {
         if context.is_in_vmap() || context.autocast().is_some() || context.is_recording() {
             return None;
         }
-        context.begin_recording(Recorder::new(session.number(), names, numbers)?);
+        context.begin_recording(Recorder::new(session.number(), named, numbers)?);
         Some(())
     })?;
-    let inputs = inputs.iter().map(|input| *input.meta()).collect();
-    Some(Running { inputs, _thread: PhantomData })
+    Some(Running { tensors: inputs.len(), _thread: PhantomData })
 }
 
 impl Running {
     /// Ends the recording; `None` if something happened that cannot be replayed.
-    pub fn end(mut self) -> Option<ProgramRecording> {
-        let inputs = std::mem::take(&mut self.inputs);
+    pub fn end(self) -> Option<ProgramRecording> {
+        let tensors = self.tensors;
         let recorder = context::with(context::Context::end_recording)?;
-        recorder.is_complete().then_some(ProgramRecording { inputs, recorder })
+        recorder.is_complete().then_some(ProgramRecording { tensors, recorder })
     }
 }
 
@@ -93,34 +97,32 @@ impl Drop for Running {
 impl ProgramRecording {
     /// Returns the program with these results; `None` if one of them was not made by it.
     pub fn finish(self, outputs: &[ValueRef]) -> Option<Program> {
-        let ProgramRecording { inputs, recorder } = self;
-        let outputs: Option<SmallVec<[u32; 2]>> =
+        let ProgramRecording { tensors, recorder } = self;
+        let outputs: Option<Vec<u32>> =
             outputs.iter().map(|output| recorder.value(output.value().id())).collect();
-        let (outputs, values, mut steps) = (outputs?, recorder.values, recorder.steps);
+        let Recorder { mut trace, instructions, .. } = recorder;
+        trace.outputs = outputs?;
         // Each value is dropped after its last use; one that is never used, after it is made.
-        let mut is_done = vec![false; values as usize];
-        for &output in &outputs {
-            is_done[output as usize] = true;
-        }
-        let mut next = values;
-        for step in steps.iter_mut().rev() {
-            let made = next - step.results.len() as u32..next;
-            next = made.start;
-            let used = step.operands.iter().filter_map(|operand| operand.tensor().copied());
-            for number in used.chain(made) {
-                if !std::mem::replace(&mut is_done[number as usize], true) {
-                    step.last_used.push(number);
-                }
+        let mut last_used = vec![SmallVec::new(); instructions.len()];
+        for (value, last) in (0..).zip(trace.last_uses()) {
+            let made = trace.step_of(value);
+            let step = last.map(|step| step as usize).or(made);
+            if let Some(step) = step
+                && !trace.outputs.contains(&value)
+                && trace.meta(value).tensor().is_some()
+            {
+                let of = instructions.partition_point(|instruction| instruction.step <= step) - 1;
+                last_used[of].push(value);
             }
         }
-        Some(Program { inputs, steps, outputs })
+        Some(Program { trace, tensors, instructions, last_used })
     }
 }
 
 impl Program {
     /// Returns the number of its instructions.
     pub fn instructions(&self) -> usize {
-        self.steps.len()
+        self.instructions.len()
     }
 
     /// Issues the instructions in a session for other inputs and numbers, and returns the results;
@@ -143,40 +145,49 @@ impl Program {
         numbers: &[f64],
     ) -> Option<SmallVec<[ValueRef; 2]>> {
         let CallSite { context, source } = site;
-        let mut values: SmallVec<[Option<Arc<StreamValue>>; 8]> =
-            inputs.iter().map(|input| Some(Arc::clone(input.value()))).collect();
-        let is_alike = |value: &Option<Arc<StreamValue>>, meta: &Meta| {
-            value.as_ref().is_some_and(|value| {
-                value.meta == *meta && value.session.is(session) && value.batched.is_none()
-            })
-        };
-        let are_alike = values.len() == self.inputs.len()
-            && values.iter().zip(&self.inputs).all(|(value, meta)| is_alike(value, meta));
-        if !are_alike || context.is_in_vmap() || context.autocast().is_some() {
+        if !self.takes(session, inputs) || context.is_in_vmap() || context.autocast().is_some() {
             return None;
         }
-        for step in &self.steps {
-            let ids = step.operands.iter().map(|operand| {
-                operand.map(|&number| values[number as usize].as_ref().expect("not ended").id())
-            });
-            let (mut ids, results): (Operands, _) = (ids.collect(), step.results.clone());
-            for &(place, which) in &step.numbers {
-                ids[place] = Operand::Scalar(Scalar::Float(numbers[which]));
-            }
-            let attributes = step.attributes.clone();
+        let mut values: SmallVec<[Option<Arc<StreamValue>>; 8]> =
+            inputs.iter().map(|input| Some(Arc::clone(input.value()))).collect();
+        values.resize(self.trace.inputs.len(), None);
+        for (instruction, last_used) in self.instructions.iter().zip(&self.last_used) {
+            let step = &self.trace.steps[instruction.step];
+            let operand = |operand: &Operand<u32>| match *operand {
+                Operand::Scalar(scalar) => Operand::Scalar(scalar),
+                Operand::Tensor(value) => match &values[value as usize] {
+                    Some(tensor) => Operand::Tensor(tensor.id()),
+                    None => Operand::Scalar(Scalar::Float(numbers[value as usize - self.tensors])),
+                },
+            };
+            let operands: Operands = step.operands.iter().map(operand).collect();
+            let (results, attributes) = (instruction.results.clone(), step.attributes.clone());
+            let work = instruction.work;
             let first =
-                session.issue(site, step.operation, ids, attributes, results, &[], step.work);
-            for (index, meta) in step.results.iter().enumerate() {
-                values.push(Some(session.value(first.after(index as u64), *meta, source)));
+                session.issue(site, step.operation, operands, attributes, results, &[], work);
+            for (index, meta) in (0..).zip(&instruction.results) {
+                values.push(Some(session.value(first.after(index), *meta, source)));
             }
-            for &number in &step.last_used {
-                values[number as usize] = None;
+            for &value in last_used {
+                values[value as usize] = None;
             }
         }
-        let output = |&number: &u32| {
-            let value = values[number as usize].as_ref().expect("outputs do not end");
+        let output = |&value: &u32| {
+            let value = values[value as usize].as_ref().expect("outputs do not end");
             ValueRef::new(Arc::clone(value))
         };
-        Some(self.outputs.iter().map(output).collect())
+        Some(self.trace.outputs.iter().map(output).collect())
+    }
+
+    /// Returns whether it was recorded for inputs of these shapes and dtypes, and they belong to
+    /// the session.
+    fn takes(&self, session: &Session, inputs: &[ValueRef]) -> bool {
+        let is_alike = |(input, recorded): (&ValueRef, &Input)| {
+            let value = input.value();
+            *recorded == Input::Tensor(value.meta)
+                && value.session.is(session)
+                && value.batched.is_none()
+        };
+        inputs.len() == self.tensors && inputs.iter().zip(&self.trace.inputs).all(is_alike)
     }
 }

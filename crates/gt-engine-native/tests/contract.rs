@@ -9,9 +9,10 @@ use gt_ir::ops::{
     binary as b, index as i, matmul as m, nn, reduce as r, shape as s, slice, ternary as t,
 };
 use gt_ir::ops::{compare as c, unary as u};
+use gt_ir::trace::{Input, Trace};
 use gt_ir::{Attribute, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::Engine;
-use gt_worker::plan::{Input, InputValue, Plan};
+use gt_worker::plan::{InputValue, Plan};
 use smallvec::smallvec;
 
 fn meta(dtype: DType, dims: &[usize]) -> Meta {
@@ -118,20 +119,20 @@ fn indices_into_other_shapes_are_refused() {
     }
 }
 
-/// The tensors of a plan are checked in every execution.
+/// The tensors of a trace are checked in every execution.
 #[test]
 fn programs_are_not_run_on_other_tensors_than_they_were_made_for() {
     let mut engine = NativeEngine::new(2);
     let wanted = floats(&[300, 500]);
-    let input = Input::Tensor { meta: wanted, dies: true };
-    let mut plan = Plan::new(vec![input; 2]);
+    let input = Input::Tensor(wanted);
+    let mut trace = Trace::new(vec![input; 2]);
     let mut push = |operation, operands| {
-        plan.push(&|_| true, operation, operands, Default::default(), smallvec![]).unwrap()
+        trace.push(&|_| true, operation, operands, Default::default(), smallvec![]).unwrap()
     };
     let sum = push(&b::ADD, smallvec![Operand::Tensor(0), Operand::Tensor(1)]);
     let last = push(&u::EXP, smallvec![Operand::Tensor(sum)]);
-    plan.outputs = vec![last];
-    let mut program = engine.prepare(&plan).unwrap();
+    trace.outputs = vec![last];
+    let mut program = engine.prepare(&Plan { trace, dies: vec![true; 2], compile: false }).unwrap();
     assert!(program.to_string().contains("tile by tile"));
     for other in [floats(&[300, 499]), meta(DType::U8, &[300, 500]), floats(&[2, 300, 500])] {
         let mut given = [wanted, other].map(|meta| InputValue::Tensor(tensor(&mut engine, meta)));

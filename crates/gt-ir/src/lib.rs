@@ -13,6 +13,7 @@
 //! - [`instruction`]: one use of an operation; [`command`]: the elements of streams;
 //!   [`liveness`]: which queued commands are no longer needed; [`modifier`]: stream rewrites.
 //! - [`cache`]: the bounded cache of what is recorded, planned or compiled.
+//! - [`trace`]: recorded sequences of operations on numbered values.
 //! - [`template`]: repeated sequences, defined once and then invoked.
 //! - [`layout`]: how a tensor is distributed; [`redistribute`]: the blocks that a change of layout
 //!   sends; [`exchange`]: data movement between workers; [`fabric`]: between their engines;
@@ -67,6 +68,7 @@ pub mod statistics;
 pub mod status;
 pub mod stored;
 pub mod template;
+pub mod trace;
 pub mod wire;
 
 pub use command::{ClientCommand, Create, Rescale, WorkerCommand};
@@ -81,3 +83,4 @@ pub use operation::{Graph, Meta, Operation, Var};
 pub use scalar::Scalar;
 pub use shape::Shape;
 pub use template::{Bindings, Definition, Instance, Invocation, Template, TemplateError};
+pub use trace::{Trace, TraceStep};

@@ -135,8 +135,8 @@ w1 WorkerFreeTensor tensor=188";
 
 /// The plan between two sums: `w - gradient`, and the gradient of the next round.
 const PLAN: &str = "\
-%0: float32 (1,), given away
-%1: float32 (), given away
+%0: float32 (1,)
+%1: float32 ()
 %2: float32 (2,)
 %3: float32 (2,)
 %4: a number
@@ -147,4 +147,5 @@ const PLAN: &str = "\
 %9 = sum(%8, dim=[], keepdim=false) float32 ()
 %10 = mul(%9, %4) float32 ()
 outputs: %5 %10
+given away: %0 %1
 ";

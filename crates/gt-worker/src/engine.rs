@@ -6,10 +6,10 @@ use std::time::Duration;
 use gt_ir::fabric::{CollectiveCall, EngineCollective};
 use gt_ir::instruction::Operands;
 use gt_ir::statistics::Compilation;
-use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData, WorkerId};
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData, Trace, WorkerId};
 
 use crate::mismatch::Mismatch;
-use crate::plan::{Input, InputValue, Plan, attributes};
+use crate::plan::{InputValue, Plan, numbers};
 
 /// An engine's error, with a message for the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -283,20 +283,39 @@ pub struct Joining<'a, T> {
     pub gets: Vec<(usize, Meta)>,
 }
 
-/// Runs a plan operation by operation, for engines without a compiler.
+/// Runs an operation with several results.
+///
+/// # Errors
+/// The engine's, or it returns another number of results.
+pub fn run_several<E: Engine>(
+    engine: &mut E,
+    operation: &'static Operation,
+    operands: Operands<E::Tensor>,
+    attributes: &Attributes,
+    outputs: &[Meta],
+) -> Result<Vec<E::Tensor>, EngineError> {
+    let made = engine.run_several(operation, operands, attributes, outputs)?;
+    if made.len() == outputs.len() {
+        return Ok(made);
+    }
+    let (name, count, expected) = (operation.name, made.len(), outputs.len());
+    Err(EngineError::Other(format!("{name} gave {count} results, expected {expected}")))
+}
+
+/// Runs a trace operation by operation, for engines without a compiler.
 ///
 /// # Errors
 /// The error of the first operation that fails.
 pub fn launch_plainly<E: Engine>(
     engine: &mut E,
-    plan: &Plan,
+    trace: &Trace,
     last_uses: &[Option<u32>],
     inputs: &[InputValue<E::Tensor>],
 ) -> Result<Vec<E::Tensor>, EngineError> {
-    let count = plan.inputs.len();
-    let mut values: Vec<Option<E::Tensor>> = vec![None; plan.steps.len()];
-    let kept = |value: usize| plan.outputs.contains(&(value as u32));
-    for (index, step) in plan.steps.iter().enumerate() {
+    let count = trace.inputs.len();
+    let mut values: Vec<Option<E::Tensor>> = vec![None; trace.steps.len()];
+    let kept = |value: usize| trace.outputs.contains(&(value as u32));
+    for (index, step) in trace.steps.iter().enumerate() {
         if step.is_further() {
             continue; // It was made with the step that it belongs to.
         }
@@ -305,10 +324,10 @@ pub fn launch_plainly<E: Engine>(
             operands.push(match source {
                 Operand::Scalar(scalar) => Operand::Scalar(*scalar),
                 Operand::Tensor(value) if (*value as usize) < count => {
-                    match (&inputs[*value as usize], &plan.inputs[*value as usize]) {
-                        (InputValue::Number(scalar), Input::Number(_)) => Operand::Scalar(*scalar),
-                        (InputValue::Tensor(tensor), _) => Operand::Tensor(tensor.clone()),
-                        _ => unreachable!("nothing is taken in a plain run"),
+                    match &inputs[*value as usize] {
+                        InputValue::Number(scalar) => Operand::Scalar(*scalar),
+                        InputValue::Tensor(tensor) => Operand::Tensor(tensor.clone()),
+                        InputValue::Taken => unreachable!("nothing is taken in a plain run"),
                     }
                 }
                 Operand::Tensor(value) => {
@@ -322,11 +341,11 @@ pub fn launch_plainly<E: Engine>(
                 }
             });
         }
-        let attributes = attributes(step, inputs);
+        let attributes = step.bind(numbers(inputs));
         if step.operation.further.is_some() {
-            let outputs = plan.results(index);
-            let made = engine.run_several(step.operation, operands, &attributes, &outputs)?;
-            for (place, tensor) in plan.places(index).into_iter().zip(made) {
+            let outputs = trace.results(index);
+            let made = run_several(engine, step.operation, operands, &attributes, &outputs)?;
+            for (place, tensor) in trace.places(index).into_iter().zip(made) {
                 if let Some(place) = place {
                     values[place] = Some(tensor);
                 }
@@ -343,7 +362,7 @@ pub fn launch_plainly<E: Engine>(
             _ => unreachable!("outputs are tensors"),
         },
     };
-    Ok(plan.outputs.iter().map(output).collect())
+    Ok(trace.outputs.iter().map(output).collect())
 }
 
 /// Calls an engine; a panic is an error.

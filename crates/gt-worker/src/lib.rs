@@ -2,9 +2,9 @@
 //!
 //! From the bottom up, each module uses only those above it:
 //!
-//! - [`plan`]: a sequence of operations for an engine; [`mismatch`]: what compiled code computes
-//!   differently. [`engine`]: the trait that every engine implements.
-//! - [`simplify`], [`composite`] and [`listing`]: plans made smaller, expanded, and as text.
+//! - [`plan`]: a trace for an engine; [`mismatch`]: what compiled code computes differently.
+//!   [`engine`]: the trait that every engine implements.
+//! - [`simplify`]: traces made smaller; [`composite`]: operations that an engine has no lowering of.
 //!   [`check`]: how far compiled code may differ; [`verify`]: whether it does. [`programs`]: the
 //!   cache of prepared plans.
 //! - [`snapshot_store`]: snapshots of lanes, from which sessions are restored. [`work`]: the
@@ -25,7 +25,6 @@ mod device;
 pub mod engine;
 mod events;
 mod lane;
-mod listing;
 mod lost_workers;
 mod memory;
 pub mod mismatch;

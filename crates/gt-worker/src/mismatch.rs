@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use gt_ir::TensorData;
+use gt_ir::trace::Trace;
+use gt_ir::{Operand, TensorData};
 
-use crate::plan::{InputValue, Plan};
+use crate::plan::InputValue;
 
 /// A run of compiled code that differs from its operations run one by one, with all that it takes
 /// to run both again.
@@ -12,8 +13,8 @@ use crate::plan::{InputValue, Plan};
 pub struct Mismatch {
     /// The engine's name.
     pub engine: String,
-    /// The original plan; engines receive it simplified.
-    pub plan: Plan,
+    /// The original trace; engines receive it simplified.
+    pub trace: Trace,
     /// The values of its inputs before the run.
     pub inputs: Vec<InputValue<TensorData>>,
     /// The results of the operations.
@@ -70,30 +71,27 @@ impl fmt::Display for Mismatch {
         match &self.wrong {
             Wrong::Failed(error) => f.write_str(error),
             Wrong::Output(output, difference) => {
-                write!(f, "{}: {difference}", self.plan.origin(*output))
+                write!(f, "{}: {difference}", origin(&self.trace, *output))
             }
             Wrong::Form(text) => f.write_str(text),
             Wrong::Input(input) => write!(f, "other values to its input %{input}"),
             Wrong::Earlier(output) => {
-                write!(f, "other values to what it had given: {}", self.plan.origin(*output))
+                write!(f, "other values to what it had given: {}", origin(&self.trace, *output))
             }
         }
     }
 }
 
-impl Plan {
-    /// What an output is, by its place among them: `the result of sum, float32 (3,)`.
-    fn origin(&self, output: usize) -> String {
-        let value = self.outputs[output];
-        let step = (value as usize).checked_sub(self.inputs.len());
-        let name = step.map_or("an input".to_string(), |step| {
-            // A further result is named by the operation that gives it.
-            let first = (0..=step).rev().find(|&step| !self.steps[step].is_further());
-            format!("the result of {}", self.steps[first.unwrap_or(step)].operation.name)
-        });
-        match self.meta(value) {
-            gt_ir::Operand::Tensor(meta) => format!("{name}, {} {}", meta.dtype, meta.shape),
-            gt_ir::Operand::Scalar(_) => name,
-        }
+/// Returns what an output of a trace is, by its place among them: `the result of sum, float32 (3,)`.
+fn origin(trace: &Trace, output: usize) -> String {
+    let value = trace.outputs[output];
+    let name = trace.step_of(value).map_or("an input".to_string(), |step| {
+        // A further result is named by the operation that gives it.
+        let first = (0..=step).rev().find(|&step| !trace.steps[step].is_further());
+        format!("the result of {}", trace.steps[first.unwrap_or(step)].operation.name)
+    });
+    match trace.meta(value) {
+        Operand::Tensor(meta) => format!("{name}, {} {}", meta.dtype, meta.shape),
+        Operand::Scalar(_) => name,
     }
 }

@@ -12,7 +12,7 @@ use gt_ir::statistics::{CompilationStats, Sequence};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::engine::{Engine, EngineError, guarded, launch_plainly};
-use crate::plan::{InputValue, Plan};
+use crate::plan::{InputValue, Plan, numbers};
 use crate::simplify::simplify;
 use crate::verify::{self, CheckOutcome, Checks};
 
@@ -75,8 +75,8 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
             return Some((number, hash));
         }
         self.stats.cache_misses += 1;
-        let (start, last_uses) = (engine.now(), plan.last_uses());
-        let prepared = guarded(|| engine.prepare(&simplify(&plan)));
+        let (start, last_uses) = (engine.now(), plan.trace.last_uses());
+        let prepared = guarded(|| engine.prepare(&simplified(&plan)));
         self.stats.compile_time += engine.now().saturating_sub(start);
         let Ok(program) = prepared else {
             self.stats.failures += 1;
@@ -87,7 +87,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         self.numbers.insert(key.clone(), number);
         let (launches, checks) = (0, Checks::default());
         let (saved, taken) = (Duration::ZERO, Duration::ZERO);
-        let varies = plan.steps.iter().any(|step| !step.varying.is_empty());
+        let varies = plan.trace.steps.iter().any(|step| !step.varying.is_empty());
         let mix = plan.mix();
         let evicted = self.entries.insert(
             number,
@@ -148,7 +148,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
     ) -> Result<Vec<T>, EngineError> {
         let entry = self.entries.get(&number).expect("the caller has asked whether it is");
         if entry.varies
-            && let Err(error) = entry.plan.check_varying(inputs)
+            && let Err(error) = entry.plan.trace.check_varying(numbers(inputs))
         {
             return Err(EngineError::Other(error.to_string()));
         }
@@ -178,7 +178,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
     ) -> Result<Vec<T>, EngineError> {
         let entry = self.entries.peek_mut(&number).expect("it was there");
         let CachedProgram { plan, last_uses, program, checks, .. } = entry;
-        let checked = verify::launch(engine, plan, last_uses, program, checks, inputs)?;
+        let checked = verify::launch(engine, &plan.trace, last_uses, program, checks, inputs)?;
         entry.taken += checked.taken;
         self.restored = checked.restored;
         match checked.verdict {
@@ -203,7 +203,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
             return Ok(outputs);
         }
         let CachedProgram { plan, last_uses, .. } = entry;
-        guarded(|| launch_plainly(engine, plan, last_uses, inputs))
+        guarded(|| launch_plainly(engine, &plan.trace, last_uses, inputs))
     }
 
     /// The mix of a program's activities.
@@ -218,7 +218,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
 
     /// A program's operations, for error messages.
     pub fn summary(&self, number: u64) -> String {
-        self.entries.peek(&number).map_or_else(String::new, |entry| entry.plan.summary())
+        self.entries.peek(&number).map_or_else(String::new, |entry| entry.plan.trace.summary())
     }
 
     /// Cache size, compile time and estimated time saved.
@@ -234,21 +234,27 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
     pub fn top_sequences(&self) -> Vec<Sequence> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_unstable_by_key(|(number, entry)| {
-            (std::cmp::Reverse(entry.launches * entry.plan.steps.len() as u64), **number)
+            (std::cmp::Reverse(entry.launches * entry.plan.trace.steps.len() as u64), **number)
         });
         let sequence = |(_, entry): &(&u64, &CachedProgram<P, T>)| {
-            let names = entry.plan.steps.iter().map(|step| step.operation.name);
+            let names = entry.plan.trace.steps.iter().map(|step| step.operation.name);
             let mut operations: Vec<&str> = names.take(9).collect();
-            if entry.plan.steps.len() > 8 {
+            if entry.plan.trace.steps.len() > 8 {
                 operations[8] = "...";
             }
             Sequence {
                 operations: operations.join(" "),
-                length: entry.plan.steps.len() as u64,
+                length: entry.plan.trace.steps.len() as u64,
                 repetitions: entry.launches,
                 time: entry.taken,
             }
         };
         entries.iter().take(SHOWN).map(sequence).collect()
     }
+}
+
+/// Returns an equivalent plan with less work.
+fn simplified(plan: &Plan) -> Plan {
+    let Plan { trace, dies, compile } = plan;
+    Plan { trace: simplify(trace), dies: dies.clone(), compile: *compile }
 }

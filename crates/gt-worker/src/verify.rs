@@ -1,16 +1,17 @@
-//! Verification of compiled code: a run is compared with the plan's operations run one by one.
+//! Verification of compiled code: a run is compared with the trace's operations run one by one.
 
 use std::hash::Hasher;
 use std::time::Duration;
 
 use bytes::Bytes;
+use gt_ir::trace::{Input, Trace};
 use gt_ir::{Meta, TensorData};
 use rustc_hash::FxHasher;
 
 use crate::check::{allowed, difference};
 use crate::engine::{Engine, EngineError, guarded, launch_plainly};
 use crate::mismatch::{Mismatch, Wrong};
-use crate::plan::{InputValue, Plan};
+use crate::plan::InputValue;
 
 /// The most comparisons of a program. Two are enough if they are conclusive: their outputs are not
 /// uniform, which would hide misplaced elements, and the second outputs differ from the first, so
@@ -64,26 +65,26 @@ pub struct Checked<T> {
     pub restored: Vec<usize>,
 }
 
-/// Runs a plan's operations one by one and its compiled code, and compares.
+/// Runs a trace's operations one by one and its compiled code, and compares.
 ///
 /// # Errors
 /// The operations fail, or memory is short for the compiled code.
 pub fn launch<E: Engine>(
     engine: &mut E,
-    plan: &Plan,
+    trace: &Trace,
     last_uses: &[Option<u32>],
     program: &mut E::Program,
     checks: &mut Checks<E::Tensor>,
     inputs: &mut [InputValue<E::Tensor>],
 ) -> Result<Checked<E::Tensor>, EngineError> {
-    let is_kept = bytes(plan.inputs.iter().filter_map(|input| match input {
-        crate::plan::Input::Tensor { meta, .. } => Some(meta),
-        crate::plan::Input::Number(_) => None,
+    let is_kept = bytes(trace.inputs.iter().filter_map(|input| match input {
+        Input::Tensor(meta) => Some(meta),
+        Input::Number(_) => None,
     })) <= KEPT;
     let before = if is_kept { Some(guarded(|| read_inputs(engine, inputs))?) } else { None };
     let start = engine.now();
     let expected = guarded(|| {
-        let plain = launch_plainly(engine, plan, last_uses, inputs)?;
+        let plain = launch_plainly(engine, trace, last_uses, inputs)?;
         read(engine, &plain)
     })?;
     let plainly = engine.now().saturating_sub(start);
@@ -112,7 +113,7 @@ pub fn launch<E: Engine>(
             if let Some(output) = checks.overwritten(engine)? {
                 return Ok(Some(Wrong::Earlier(output)));
             }
-            guarded(|| compare(engine, plan, last_uses, inputs, &data, &expected))
+            guarded(|| compare(engine, trace, last_uses, inputs, &data, &expected))
         }),
     };
     checks.count += 1;
@@ -123,8 +124,8 @@ pub fn launch<E: Engine>(
                 Some(before) => before,
                 None => guarded(|| read_inputs(engine, inputs))?,
             };
-            let (engine, plan) = (engine.name().to_string(), plan.clone());
-            let mismatch = Mismatch { engine, plan, inputs, expected, given: data, wrong };
+            let (engine, trace) = (engine.name().to_string(), trace.clone());
+            let mismatch = Mismatch { engine, trace, inputs, expected, given: data, wrong };
             CheckOutcome::Wrong(Box::new(mismatch))
         }
         Err(error) => CheckOutcome::Unknown(format!("what could not be compared: {error}")),
@@ -187,7 +188,7 @@ impl<T: Clone> Checks<T> {
 /// bounds are computed only if bits differ.
 fn compare<E: Engine>(
     engine: &mut E,
-    plan: &Plan,
+    trace: &Trace,
     last_uses: &[Option<u32>],
     inputs: &[InputValue<E::Tensor>],
     given: &[TensorData],
@@ -211,7 +212,7 @@ fn compare<E: Engine>(
     if strict.is_none() || engine.is_exact() {
         return Ok(strict);
     }
-    let allowed = allowed(engine, plan, last_uses, inputs)?;
+    let allowed = allowed(engine, trace, last_uses, inputs)?;
     Ok(both().zip(&allowed).enumerate().find_map(|(index, ((given, expected), allowed))| {
         Some(Wrong::Output(index, difference(given, expected, Some(allowed))?))
     }))

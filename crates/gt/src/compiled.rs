@@ -42,7 +42,7 @@ impl Reports {
             } else {
                 format!("{seconds:.1} s")
             };
-            info!(target: "gt::compile", "compiled {} in {time} ({engine})", plan.summary());
+            info!(target: "gt::compile", "compiled {} in {time} ({engine})", plan.trace.summary());
         }
         let Some(folder) = &self.folder else { return };
         // Named by a hash of the plan: equal plans share a file, also across runs.
@@ -50,8 +50,8 @@ impl Reports {
         hasher.write(&plan.key());
         let path = folder.join(format!("{engine}-{:016x}.{kind}", hasher.finish()));
         let comment = if kind == "py" { "# " } else { "" };
-        let plan: String = plan.to_string().lines().map(|l| format!("{comment}{l}\n")).collect();
-        let text = format!("{plan}\n{code}");
+        let listing: String = plan.to_string().lines().map(|l| format!("{comment}{l}\n")).collect();
+        let text = format!("{listing}\n{code}");
         let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
         if let Err(error) = written {
             warn!(

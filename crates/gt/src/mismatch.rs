@@ -12,9 +12,9 @@ use std::hash::Hasher;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gt_ir::{Attribute, DType, Meta, Operand, Scalar, TensorData};
+use gt_ir::{Attribute, DType, Meta, Operand, Scalar, TensorData, Trace};
 use gt_worker::mismatch::Mismatch;
-use gt_worker::plan::{InputValue, Plan};
+use gt_worker::plan::InputValue;
 use tracing::warn;
 
 use crate::archive::Archive;
@@ -35,7 +35,7 @@ pub fn keep(mismatch: &Mismatch) -> Option<String> {
     let folder = std::env::var_os("GT_MISMATCH_DIR").filter(|path| !path.is_empty());
     let folder = folder.map_or_else(|| std::env::temp_dir().join("gt-mismatches"), PathBuf::from);
     let mut hasher = rustc_hash::FxHasher::default();
-    hasher.write(&mismatch.plan.key());
+    hasher.write(&mismatch.trace.key());
     let name = format!("{}-{:016x}-{}.npz", mismatch.engine, hasher.finish(), std::process::id());
     let path = folder.join(name);
     let values: usize = tensors(mismatch).map(|(_, data)| data.bytes.len()).sum();
@@ -73,7 +73,7 @@ fn tensors(mismatch: &Mismatch) -> impl Iterator<Item = (String, &TensorData)> {
 
 fn archive(mismatch: &Mismatch) -> Vec<u8> {
     let mut archive = Archive::default();
-    let text = format!("{}\n{}: {mismatch}\n", mismatch.plan, mismatch.engine);
+    let text = format!("{}\n{}: {mismatch}\n", mismatch.trace, mismatch.engine);
     archive.add("plan.txt", &[text.as_bytes()]);
     archive.add("plan.json", &[json(mismatch).as_bytes()]);
     for (name, data) in tensors(mismatch) {
@@ -111,18 +111,18 @@ fn header(data: &TensorData) -> Vec<u8> {
     header
 }
 
-/// The plan as JSON.
+/// Returns the trace as JSON.
 fn json(mismatch: &Mismatch) -> String {
-    let plan = &mismatch.plan;
+    let trace = &mismatch.trace;
     let inputs = mismatch.inputs.iter().enumerate().map(|(index, given)| match given {
         InputValue::Number(scalar) => format!("{{\"number\":{}}}", number(*scalar)),
-        _ => match plan.meta(index as u32) {
+        _ => match trace.meta(index as u32) {
             Operand::Tensor(of) => format!("{{\"tensor\":{}}}", meta(&of)),
             Operand::Scalar(scalar) => format!("{{\"number\":{}}}", number(scalar)),
         },
     });
-    let steps = (0..plan.steps.len()).map(|index| step(plan, index));
-    let outputs = plan.outputs.iter().map(u32::to_string);
+    let steps = (0..trace.steps.len()).map(|index| step(trace, index));
+    let outputs = trace.outputs.iter().map(u32::to_string);
     format!(
         "{{\"format\":1,\"engine\":{},\"difference\":{},\n\"inputs\":[{}],\n\"steps\":[{}],\n\
          \"outputs\":[{}]}}\n",
@@ -134,8 +134,8 @@ fn json(mismatch: &Mismatch) -> String {
     )
 }
 
-fn step(plan: &Plan, index: usize) -> String {
-    let step = &plan.steps[index];
+fn step(trace: &Trace, index: usize) -> String {
+    let step = &trace.steps[index];
     let operands = step.operands.iter().map(|source| match source {
         Operand::Tensor(value) => format!("{{\"value\":{value}}}"),
         Operand::Scalar(scalar) => format!("{{\"constant\":{}}}", number(*scalar)),
@@ -157,7 +157,7 @@ fn step(plan: &Plan, index: usize) -> String {
         };
         format!("{}:{value}", quoted(of.name))
     });
-    let results = if step.is_further() { 1 } else { plan.results(index).len() };
+    let results = if step.is_further() { 1 } else { trace.results(index).len() };
     format!(
         "{{\"operation\":{},\"operands\":[{}],\"attributes\":{{{}}},\"output\":{},\"results\":{results}}}",
         quoted(step.operation.name),

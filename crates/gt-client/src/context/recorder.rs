@@ -1,39 +1,36 @@
 //! The recorder of a program: the instructions that a function issues.
 
-use gt_ir::instruction::{Operands, Results};
+use gt_ir::instruction::Results;
 use gt_ir::number::Numbers;
-use gt_ir::{Attributes, Instruction, Operand, Operation, Scalar, TensorId};
+use gt_ir::trace::{Input, Trace};
+use gt_ir::{Instruction, Meta, Operand, Operation, Scalar, TensorId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// The most instructions of a program.
 const MAX_INSTRUCTIONS: usize = 8192;
 
-/// A recorded instruction, on numbered values.
+/// An instruction of a recording.
 #[derive(Debug)]
 pub(crate) struct RecordedInstruction {
-    pub operation: &'static Operation,
-    pub operands: Operands<u32>,
-    /// The positions among the operands of numbers that may differ, and the index of each number.
-    pub numbers: SmallVec<[(usize, usize); 1]>,
-    pub attributes: Attributes,
+    /// Its step of the trace; those of its further results follow.
+    pub step: usize,
     pub results: Results,
     pub work: u64,
-    /// The values whose last use this is.
-    pub last_used: SmallVec<[u32; 2]>,
 }
 
-/// The instructions so far. The values are numbered: the inputs, then all results.
+/// The instructions so far, as a trace whose inputs are the tensors and then the numbers that may
+/// differ.
 pub(crate) struct Recorder {
     /// The number of the session.
     session: u64,
+    /// The values of tensors.
     names: FxHashMap<TensorId, u32>,
-    /// The number of values so far.
-    pub values: u32,
     /// The numbers that may differ, and which of them were seen.
     numbers: SmallVec<[f64; 2]>,
     passed: SmallVec<[bool; 2]>,
-    pub steps: Vec<RecordedInstruction>,
+    pub trace: Trace,
+    pub instructions: Vec<RecordedInstruction>,
     /// Whether everything so far can be replayed.
     is_replayable: bool,
 }
@@ -43,23 +40,25 @@ impl Recorder {
     /// ambiguous. `numbers` are passed to operations unchanged, and occur nowhere else.
     pub fn new(
         session: u64,
-        inputs: impl Iterator<Item = TensorId>,
+        inputs: impl Iterator<Item = (TensorId, Meta)>,
         numbers: &[f64],
     ) -> Option<Recorder> {
-        let mut names = FxHashMap::default();
-        for (number, input) in inputs.enumerate() {
-            if names.insert(input, number as u32).is_some() {
+        let (mut trace, mut names) = (Trace::default(), FxHashMap::default());
+        for (name, meta) in inputs {
+            if names.insert(name, trace.input(Input::Tensor(meta))).is_some() {
                 return None;
             }
         }
-        let values = names.len() as u32;
+        for &number in numbers {
+            trace.input(Input::Number(Scalar::Float(number)));
+        }
         Some(Recorder {
             session,
             names,
-            values,
             numbers: SmallVec::from_slice(numbers),
             passed: SmallVec::from_elem(false, numbers.len()),
-            steps: Vec::new(),
+            trace,
+            instructions: Vec::new(),
             is_replayable: true,
         })
     }
@@ -82,41 +81,40 @@ impl Recorder {
     /// Adds an instruction of a session.
     #[cold]
     pub fn record(&mut self, session: u64, instruction: &Instruction, work: u64) {
-        let (mut operands, mut numbers) = (Operands::new(), SmallVec::new());
-        for (place, operand) in instruction.operands.iter().enumerate() {
+        let (operation, results) = (instruction.operation, &instruction.results);
+        let mut operands = SmallVec::new();
+        for operand in &instruction.operands {
             operands.push(match operand {
-                Operand::Scalar(scalar) => {
-                    // A number that the operation converts is a constant.
-                    if let Scalar::Float(value) = scalar
-                        && matches!(instruction.operation.numbers, Numbers::Converted)
-                        && let Some(which) = self.numbers.iter().position(|of| of == value)
-                    {
-                        numbers.push((place, which));
-                        self.passed[which] = true;
-                    }
-                    Operand::Scalar(*scalar)
-                }
+                Operand::Scalar(scalar) => self.number(operation, *scalar),
                 Operand::Tensor(id) => match self.names.get(id) {
-                    Some(&number) => Operand::Tensor(number),
+                    Some(&value) => Operand::Tensor(value),
                     None => return self.is_replayable = false,
                 },
             });
         }
-        for index in 0..instruction.results.len() as u64 {
-            self.names.insert(instruction.output.after(index), self.values);
-            self.values += 1;
+        self.is_replayable &= session == self.session && self.instructions.len() < MAX_INSTRUCTIONS;
+        if !self.is_replayable {
+            return;
         }
-        self.is_replayable &= session == self.session && self.steps.len() < MAX_INSTRUCTIONS;
-        if self.is_replayable {
-            self.steps.push(RecordedInstruction {
-                operation: instruction.operation,
-                operands,
-                numbers,
-                attributes: instruction.attributes.clone(),
-                results: instruction.results.clone(),
-                work,
-                last_used: SmallVec::new(),
-            });
+        let (step, attributes) = (self.trace.steps.len(), instruction.attributes.clone());
+        let first = self.trace.record(operation, operands, attributes, SmallVec::new(), results);
+        for index in 0..results.len() as u32 {
+            self.names.insert(instruction.output.after(index.into()), first + index);
         }
+        self.instructions.push(RecordedInstruction { step, results: results.clone(), work });
+    }
+
+    /// Returns a number operand: an input, if it may differ. One that the operation converts is a
+    /// constant.
+    fn number(&mut self, operation: &Operation, scalar: Scalar) -> Operand<u32> {
+        if let Scalar::Float(value) = scalar
+            && matches!(operation.numbers, Numbers::Converted)
+            && let Some(which) = self.numbers.iter().position(|of| *of == value)
+        {
+            self.passed[which] = true;
+            let tensors = self.trace.inputs.len() - self.numbers.len();
+            return Operand::Tensor((tensors + which) as u32);
+        }
+        Operand::Scalar(scalar)
     }
 }

@@ -1,14 +1,15 @@
 //! Expands composite operations and plans their steps.
 
-use gt_ir::instruction::{Instruction, Operands};
-use gt_ir::operation::{Body, Graph};
+use gt_ir::instruction::Instruction;
+use gt_ir::operation::Body;
 use gt_ir::ops::shape;
 use gt_ir::template::varying_numbers;
-use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, Scalar, TensorId, Var};
+use gt_ir::trace::{Input, Source, Trace, TraceStep};
+use gt_ir::{Attribute, Operand, Operation, Scalar, TensorId};
 use smallvec::{SmallVec, smallvec};
 
 use super::Planner;
-use super::catalogue::{Catalogue, OperandMetas};
+use super::catalogue::Catalogue;
 use super::streams::Streams;
 use super::varying_slices::CompositeStep;
 
@@ -20,51 +21,48 @@ impl Planner {
         catalogue: &mut Catalogue,
         streams: &mut Streams,
         instruction: &Instruction,
-        body: fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var,
     ) -> Result<(), String> {
-        let mut expansion = BodyExpansion {
-            planner: self,
-            catalogue,
-            streams,
-            instruction,
-            values: Vec::new(),
-            error: None,
-        };
-        let varies = !varying_numbers(instruction.operation, &instruction.attributes).is_empty();
+        let operation = instruction.operation;
+        let varies = !varying_numbers(operation, &instruction.attributes).is_empty();
         let takes_numbers = instruction.operands.iter().any(|operand| operand.scalar().is_some());
-        let are_open = instruction.operation.open_numbers;
-        if varies || takes_numbers && !are_open {
-            expansion.catalogue.varying.fix(instruction.output);
+        if varies || takes_numbers && !operation.open_numbers {
+            catalogue.varying.fix(instruction.output);
         }
-        let operands: SmallVec<[Operand<Var>; 3]> = instruction
-            .operands
-            .iter()
-            .enumerate()
-            .map(|(index, operand)| match *operand {
-                Operand::Tensor(id) => {
-                    let meta = expansion.catalogue.placed(id).meta;
-                    Operand::Tensor(expansion.push(BodyValue::Tensor(id, meta)))
-                }
-                Operand::Scalar(scalar) if are_open => {
-                    Operand::Tensor(expansion.push(BodyValue::Number(index, scalar)))
-                }
+        let CompositeTrace { trace, mut values, result } =
+            CompositeTrace::of(catalogue, instruction);
+        let mut made = Vec::new();
+        for (index, step) in trace.steps.iter().enumerate().filter(|(_, step)| !step.is_further()) {
+            let results = trace.recorded_results(index);
+            let output = catalogue.name();
+            (1..results.len()).for_each(|_| {
+                catalogue.name();
+            });
+            open(catalogue, instruction, (step, output), &values);
+            let names = (0..results.len() as u64).map(|index| output.after(index));
+            values.extend(names.clone().map(BodyValue::Tensor));
+            made.extend(names);
+            let operand = |source: &Source| match *source {
+                Operand::Tensor(value) => values[value as usize].operand(),
                 Operand::Scalar(scalar) => Operand::Scalar(scalar),
-            })
-            .collect();
-        let operand_count = expansion.values.len();
-        let mut result = body(&mut expansion, &operands, &instruction.attributes);
-        if (result.0 as usize) < operand_count {
-            // The result is one of the operands: it needs a name of its own.
-            let dims = Attribute::dims(&expansion.meta(result).shape);
-            result = expansion.emit(&shape::RESHAPE, &[Operand::Tensor(result)], smallvec![dims]);
+            };
+            let step = Instruction {
+                operation: step.operation,
+                output,
+                results,
+                operands: step.operands.iter().map(operand).collect(),
+                attributes: step.attributes.clone(),
+                source: instruction.source,
+                signal: instruction.signal,
+            };
+            if let Err(error) = self.run(catalogue, streams, step) {
+                made.into_iter().for_each(|value| catalogue.free(value, streams));
+                return Err(error);
+            }
         }
-        if let Some(error) = expansion.error {
-            return Err(error);
-        }
-        let values = expansion.values;
-        let made = values[operand_count..].iter().filter_map(BodyValue::tensor);
-        let (result, _) = values[result.0 as usize].tensor().expect("bodies return tensors");
-        for (value, _) in made.filter(|(value, _)| *value != result) {
+        let BodyValue::Tensor(result) = values[result as usize] else {
+            unreachable!("bodies return tensors")
+        };
+        for value in made.into_iter().filter(|value| *value != result) {
             catalogue.free(value, streams);
         }
         catalogue.rename(result, instruction.output);
@@ -72,115 +70,88 @@ impl Planner {
     }
 }
 
-/// The value of a variable of a body.
+/// The value of a trace's input or step.
 #[derive(Clone, Copy)]
 enum BodyValue {
-    /// A tensor. The result of a failed step has a shape as well.
-    Tensor(TensorId, Meta),
+    Tensor(TensorId),
     /// A number, which is this operand of the composite.
     Number(usize, Scalar),
 }
 
 impl BodyValue {
-    fn tensor(&self) -> Option<(TensorId, Meta)> {
+    fn operand(&self) -> Operand<TensorId> {
         match *self {
-            BodyValue::Tensor(id, meta) => Some((id, meta)),
-            BodyValue::Number(..) => None,
-        }
-    }
-
-    /// Returns the value as an operand; `describe` converts tensors.
-    fn operand<T>(&self, describe: fn(TensorId, Meta) -> T) -> Operand<T> {
-        match *self {
-            BodyValue::Tensor(id, meta) => Operand::Tensor(describe(id, meta)),
+            BodyValue::Tensor(id) => Operand::Tensor(id),
             BodyValue::Number(_, scalar) => Operand::Scalar(scalar),
         }
     }
 }
 
-/// Plans each step of a composite as its body emits it.
-struct BodyExpansion<'a> {
-    planner: &'a mut Planner,
-    catalogue: &'a mut Catalogue,
-    streams: &'a mut Streams,
-    instruction: &'a Instruction,
-    /// The operands and results of the steps.
+/// The steps of a composite.
+struct CompositeTrace {
+    trace: Trace,
+    /// The values of the trace's inputs.
     values: Vec<BodyValue>,
-    error: Option<String>,
+    /// The value of the trace that is the composite's result; made by a step.
+    result: u32,
 }
 
-impl BodyExpansion<'_> {
-    fn push(&mut self, value: BodyValue) -> Var {
-        self.values.push(value);
-        Var(self.values.len() as u32 - 1)
-    }
-
-    /// Returns the operands of a step; `describe` converts tensors.
-    fn operands<T, C>(&self, operands: &[Operand<Var>], describe: fn(TensorId, Meta) -> T) -> C
-    where
-        C: FromIterator<Operand<T>>,
-    {
-        let operand = |operand: &Operand<Var>| match *operand {
-            Operand::Tensor(var) => self.values[var.0 as usize].operand(describe),
-            Operand::Scalar(scalar) => Operand::Scalar(scalar),
-        };
-        operands.iter().map(operand).collect()
-    }
-
-    /// Registers which operands of a step are numbers of the composite.
-    fn open(&mut self, operation: &Operation, operands: &[Operand<Var>], output: TensorId) {
-        let number =
-            |(operand, var): (usize, &Operand<Var>)| match self.values[var.tensor()?.0 as usize] {
-                BodyValue::Number(index, _) => Some((operand, index)),
-                BodyValue::Tensor(..) => None,
+impl CompositeTrace {
+    fn of(catalogue: &Catalogue, instruction: &Instruction) -> CompositeTrace {
+        let Instruction { operation, attributes, .. } = instruction;
+        let (mut trace, mut values) = (Trace::default(), Vec::new());
+        let mut operands: SmallVec<[Source; 3]> = SmallVec::new();
+        for (index, operand) in instruction.operands.iter().enumerate() {
+            let (value, input) = match *operand {
+                Operand::Tensor(id) => {
+                    (BodyValue::Tensor(id), Input::Tensor(catalogue.placed(id).meta))
+                }
+                Operand::Scalar(scalar) if operation.open_numbers => {
+                    (BodyValue::Number(index, scalar), Input::Number(scalar))
+                }
+                Operand::Scalar(scalar) => {
+                    operands.push(Operand::Scalar(scalar));
+                    continue;
+                }
             };
-        let numbers: SmallVec<_> = operands.iter().enumerate().filter_map(number).collect();
-        if numbers.is_empty() {
-            return;
+            values.push(value);
+            operands.push(Operand::Tensor(trace.input(input)));
         }
-        let composite = self.instruction.output;
-        match operation.body {
-            // The numbers of its own steps would have to be traced back through it.
-            Body::Composite(_) => self.catalogue.varying.fix(composite),
-            _ => self
-                .catalogue
-                .varying
-                .add_composite_step(output, CompositeStep { composite, numbers }),
+        // The composites among its steps are planned as such.
+        let is_step = |of: &'static Operation| of.id != operation.id;
+        let attributes = attributes.clone();
+        let result = trace.push(&is_step, operation, operands, attributes, SmallVec::new());
+        let mut result = result.expect("the instruction was checked");
+        if trace.step_of(result).is_none() {
+            // The result is one of the operands: it needs a name of its own.
+            let of = *trace.meta(result).tensor().expect("bodies return tensors");
+            let (source, dims) = (smallvec![Operand::Tensor(result)], Attribute::dims(&of.shape));
+            let copy = trace.push(&is_step, &shape::RESHAPE, source, smallvec![dims], smallvec![]);
+            result = copy.expect("a shape fits itself");
         }
+        CompositeTrace { trace, values, result }
     }
 }
 
-impl Graph for BodyExpansion<'_> {
-    fn emit(
-        &mut self,
-        operation: &'static Operation,
-        operands: &[Operand<Var>],
-        attributes: Attributes,
-    ) -> Var {
-        let output = self.catalogue.name();
-        self.open(operation, operands, output);
-        let metas: OperandMetas = self.operands(operands, |_, meta| meta);
-        let results = operation.results(&metas, &attributes);
-        let results = results.expect("composites build valid operations");
-        let operands: Operands = self.operands(operands, |id, _| id);
-        let (source, signal) = (self.instruction.source, self.instruction.signal);
-        for _ in 1..results.len() {
-            self.catalogue.name();
-        }
-        let made = results.clone();
-        let step = Instruction { operation, output, results, operands, attributes, source, signal };
-        if let Err(error) = self.planner.run(self.catalogue, self.streams, step) {
-            self.error = Some(error);
-        }
-        let first = Var(self.values.len() as u32);
-        for (index, meta) in made.into_iter().enumerate() {
-            self.push(BodyValue::Tensor(output.after(index as u64), meta));
-        }
-        first
+/// Registers which operands of a step, whose first result is `output`, are numbers of the composite.
+fn open(
+    catalogue: &mut Catalogue,
+    composite: &Instruction,
+    (step, output): (&TraceStep, TensorId),
+    values: &[BodyValue],
+) {
+    let number = |(operand, source): (usize, &Source)| match values[*source.tensor()? as usize] {
+        BodyValue::Number(index, _) => Some((operand, index)),
+        BodyValue::Tensor(_) => None,
+    };
+    let numbers: SmallVec<_> = step.operands.iter().enumerate().filter_map(number).collect();
+    if numbers.is_empty() {
+        return;
     }
-
-    fn meta(&self, var: Var) -> Meta {
-        let (_, meta) = self.values[var.0 as usize].tensor().expect("bodies use tensors");
-        meta
+    let composite = composite.output;
+    match step.operation.body {
+        // The numbers of its own steps would have to be traced back through it.
+        Body::Composite(_) => catalogue.varying.fix(composite),
+        _ => catalogue.varying.add_composite_step(output, CompositeStep { composite, numbers }),
     }
 }

@@ -151,12 +151,12 @@ impl Planner {
         );
         // Planned by its steps, it redistributes less, or an update keeps the layout of the tensor
         // that it updates.
-        if let Body::Composite(body) = instruction.operation.body
+        if let Body::Composite(_) = instruction.operation.body
             && !is_place(instruction.operation)
             && (gathers(catalogue, instruction, &strategy)
                 || stays_at.as_deref().is_some_and(|layout| *layout != strategy.output))
         {
-            return Ok(self.expand(catalogue, streams, instruction, body));
+            return Ok(self.expand(catalogue, streams, instruction));
         }
         if let Some(limit) = catalogue.strict
             && let Some(reason) = exceeds_strict_limit(catalogue, instruction, &strategy, limit)

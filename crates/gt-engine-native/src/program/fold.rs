@@ -2,9 +2,9 @@
 //! here, those over all tiles in [`super::epilogue`].
 
 use gt_ir::ops::reduce as r;
+use gt_ir::trace::TraceStep;
 use gt_ir::{DType, Meta};
 use gt_worker::EngineError;
-use gt_worker::plan::PlanStep;
 
 use super::access::Tile;
 use super::epilogue::{self, Folded, PartialFold};
@@ -85,7 +85,7 @@ impl Folding {
 }
 
 /// Returns the folding of a reduction step; `None` if the step cannot be fused.
-pub fn folding(step: &PlanStep, operand: DType) -> Option<Folding> {
+pub fn folding(step: &TraceStep, operand: DType) -> Option<Folding> {
     if operand != step.output.dtype {
         return None;
     }

@@ -1,7 +1,7 @@
 //! A group: operations that are computed together, tile by tile.
 
+use gt_ir::trace::Source;
 use gt_ir::{DType, Meta, Shape};
-use gt_worker::plan::Source;
 
 use super::fold::Folding;
 use super::tile_kernel::TileKernel;
@@ -10,7 +10,7 @@ use super::tile_kernel::TileKernel;
 /// as rows: the axes before `split` index the rows, the others the elements of a row.
 pub struct Group {
     pub shape: Shape,
-    /// The steps of the plan that the group computes.
+    /// The steps of the trace that the group computes.
     pub steps: Vec<u32>,
     /// The first axis within a row; `None` if nothing depends on it.
     pub split: Option<usize>,
@@ -26,7 +26,7 @@ pub struct Group {
 /// An input of a group.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GroupInput {
-    /// A value of the plan, or a constant.
+    /// A value of the trace, or a constant.
     pub source: Source,
     /// The input's dtype; for a number, the dtype that it is read in.
     pub dtype: DType,

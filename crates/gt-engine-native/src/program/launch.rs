@@ -1,9 +1,9 @@
 //! Execution of a program.
 
 use gt_ir::instruction::Operands;
+use gt_ir::trace::{Source, TraceStep};
 use gt_ir::{Operand, Scalar};
-use gt_worker::plan::attributes;
-use gt_worker::plan::{Input, InputValue, PlanStep, Source};
+use gt_worker::plan::{InputValue, numbers};
 use gt_worker::{Engine, EngineError};
 
 use super::access::readable;
@@ -31,21 +31,21 @@ impl NativeProgram {
         engine: &mut NativeEngine,
         inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
-        let computed = vec![None; self.plan.steps.len()];
+        let computed = vec![None; self.trace.steps.len()];
         let mut values = ProgramValues { program: self, inputs, computed };
         for (index, unit) in self.units.iter().enumerate() {
             match unit {
                 // Computed together with the step that it belongs to.
-                Unit::Single(step) if self.plan.steps[*step as usize].is_further() => {}
+                Unit::Single(step) if self.trace.steps[*step as usize].is_further() => {}
                 Unit::Single(step) => {
-                    let of = &self.plan.steps[*step as usize];
+                    let of = &self.trace.steps[*step as usize];
                     let operands = values.operands(of, Some(index));
-                    let attributes = attributes(of, values.inputs);
+                    let attributes = of.bind(numbers(values.inputs));
                     if of.operation.further.is_some() {
-                        let outputs = self.plan.results(*step as usize);
+                        let outputs = self.trace.results(*step as usize);
                         let made =
                             engine.run_several(of.operation, operands, &attributes, &outputs)?;
-                        for (place, made) in self.plan.places(*step as usize).into_iter().zip(made)
+                        for (place, made) in self.trace.places(*step as usize).into_iter().zip(made)
                         {
                             place
                                 .into_iter()
@@ -59,19 +59,19 @@ impl NativeProgram {
                 Unit::Group(group) => values.run_group(engine, group, index)?,
             }
             for &value in &self.dying[index] {
-                if let Some(made) = (value as usize).checked_sub(self.plan.inputs.len()) {
+                if let Some(made) = (value as usize).checked_sub(self.trace.inputs.len()) {
                     values.computed[made] = None;
                 }
             }
         }
         let output = |&value: &u32| values.tensor(value).clone();
-        Ok(self.plan.outputs.iter().map(output).collect())
+        Ok(self.trace.outputs.iter().map(output).collect())
     }
 }
 
 impl ProgramValues<'_> {
     fn tensor(&self, value: u32) -> &Tensor {
-        match (value as usize).checked_sub(self.program.plan.inputs.len()) {
+        match (value as usize).checked_sub(self.program.trace.inputs.len()) {
             Some(made) => self.computed[made]
                 .as_ref()
                 .expect("units are launched in order of their dependencies"),
@@ -85,16 +85,16 @@ impl ProgramValues<'_> {
     /// Returns a tensor for a unit to read: the last reference, if the value dies there and may be
     /// overwritten.
     fn take(&mut self, value: u32, unit: usize, is_only_use: bool) -> Tensor {
-        let plan = &self.program.plan;
+        let trace = &self.program.trace;
         if !is_only_use || !self.program.dying[unit].contains(&value) {
             return self.tensor(value).clone();
         }
-        match (value as usize).checked_sub(plan.inputs.len()) {
+        match (value as usize).checked_sub(trace.inputs.len()) {
             Some(made) => self.computed[made]
                 .take()
                 .expect("units are launched in order of their dependencies"),
             None => {
-                let dies = matches!(plan.inputs[value as usize], Input::Tensor { dies: true, .. });
+                let dies = self.program.dies[value as usize];
                 if dies && unit >= self.program.infallible_from {
                     let given = &mut self.inputs[value as usize];
                     if let InputValue::Tensor(tensor) = std::mem::replace(given, InputValue::Taken)
@@ -108,7 +108,7 @@ impl ProgramValues<'_> {
     }
 
     /// Returns the operands of a step; with a unit, takes those that die there.
-    fn operands(&mut self, step: &PlanStep, unit: Option<usize>) -> Operands<Tensor> {
+    fn operands(&mut self, step: &TraceStep, unit: Option<usize>) -> Operands<Tensor> {
         let mut operands = Operands::new();
         for source in &step.operands {
             operands.push(match source {
@@ -142,7 +142,7 @@ impl ProgramValues<'_> {
     }
 
     fn store(&mut self, value: u32, tensor: Tensor) {
-        let made = value as usize - self.program.plan.inputs.len();
+        let made = value as usize - self.program.trace.inputs.len();
         self.computed[made] = Some(tensor);
     }
 
@@ -166,13 +166,13 @@ impl ProgramValues<'_> {
         let mut steps = group.steps.clone();
         steps.sort_unstable();
         for &step in &steps {
-            let of = &self.program.plan.steps[step as usize];
+            let of = &self.program.trace.steps[step as usize];
             let operands = self.operands(of, None);
-            let attributes = attributes(of, self.inputs);
+            let attributes = of.bind(numbers(self.inputs));
             let made = engine.run(of.operation, operands, &attributes, of.output)?;
             self.store_step(step, made);
         }
-        let count = self.program.plan.inputs.len() as u32;
+        let count = self.program.trace.inputs.len() as u32;
         let is_kept = |value: u32| {
             group.outputs.iter().any(|output| output.value == value)
                 || group.epilogues.iter().any(|epilogue| epilogue.value == value)

@@ -8,7 +8,7 @@ impl fmt::Display for NativeProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for unit in &self.units {
             match unit {
-                Unit::Single(step) => writeln!(f, "{}", self.plan.line(*step as usize))?,
+                Unit::Single(step) => writeln!(f, "{}", self.trace.line(*step as usize))?,
                 Unit::Group(group) => {
                     let kept: Vec<String> = group
                         .outputs
@@ -19,7 +19,7 @@ impl fmt::Display for NativeProgram {
                         .collect();
                     writeln!(f, "tile by tile over {}, keeping {}:", group.shape, kept.join(" "))?;
                     for step in &group.steps {
-                        writeln!(f, "    {}", self.plan.line(*step as usize))?;
+                        writeln!(f, "    {}", self.trace.line(*step as usize))?;
                     }
                 }
             }

@@ -7,7 +7,7 @@
 //! operations.
 //!
 //! - [`tile_kernel`]: elementwise operations on a tile; [`fold`] and [`epilogue`]: reductions.
-//! - [`build`]: converts a plan to units; [`group`]: the definition of a group; [`verified`]:
+//! - [`build`]: converts a trace to units; [`group`]: the definition of a group; [`verified`]:
 //!   groups that are safe to execute.
 //! - [`access`]: how a tile of a tensor is read; [`tiling`] and [`tiles`]: execution of a group
 //!   tile by tile.
@@ -25,13 +25,16 @@ mod tiles;
 mod tiling;
 mod verified;
 
+use gt_ir::Trace;
 use gt_worker::plan::Plan;
 
 use verified::VerifiedGroup;
 
-/// A plan split into units.
+/// A plan's trace split into units.
 pub struct NativeProgram {
-    plan: Plan,
+    trace: Trace,
+    /// By input, whether it is not used after the run.
+    dies: Vec<bool>,
     units: Vec<Unit>,
     /// For each unit, the values that are not used after it.
     dying: Vec<Vec<u32>>,
@@ -44,7 +47,7 @@ pub struct NativeProgram {
 
 /// What is executed at once.
 enum Unit {
-    /// A single step of the plan.
+    /// A single step of the trace.
     Single(u32),
     Group(Box<VerifiedGroup>),
 }
@@ -52,14 +55,15 @@ enum Unit {
 impl NativeProgram {
     /// Splits a plan into units.
     pub fn new(plan: Plan) -> NativeProgram {
-        let units = build::units(&plan);
-        let dying = build::dying(&plan, &units);
+        let Plan { trace, dies, .. } = plan;
+        let units = build::units(&trace);
+        let dying = build::dying(&trace, &units);
         let fails = |unit: &Unit| match unit {
-            Unit::Single(step) => tile_kernel::can_fail(&plan.steps[*step as usize]),
+            Unit::Single(step) => tile_kernel::can_fail(&trace.steps[*step as usize]),
             Unit::Group(_) => false,
         };
         let infallible_from = units.iter().rposition(fails).map_or(0, |last| last + 1);
-        NativeProgram { plan, units, dying, checked: false, infallible_from }
+        NativeProgram { trace, dies, units, dying, checked: false, infallible_from }
     }
 
     /// Returns whether the results have not been compared with those of the single operations yet.
@@ -72,8 +76,8 @@ impl NativeProgram {
     pub fn judge(&mut self, is_right: bool) {
         self.checked = true;
         if !is_right {
-            self.units = (0..self.plan.steps.len() as u32).map(Unit::Single).collect();
-            self.dying = build::dying(&self.plan, &self.units);
+            self.units = (0..self.trace.steps.len() as u32).map(Unit::Single).collect();
+            self.dying = build::dying(&self.trace, &self.units);
             self.infallible_from = self.units.len();
         }
     }

@@ -2,8 +2,8 @@
 
 use gt_ir::operation::{Family, int};
 use gt_ir::ops::{binary as b, nn, ternary as t, unary as u};
+use gt_ir::trace::{Trace, TraceStep};
 use gt_ir::{DType, Meta, Operand};
-use gt_worker::plan::{Plan, PlanStep};
 
 use crate::element::compute_dtype;
 use crate::kernel::{ByDType, Kernel};
@@ -30,13 +30,13 @@ impl TileKernel {
 }
 
 /// Returns the kernel of an elementwise step; `None` for other steps.
-pub fn tile_kernel(plan: &Plan, step: &PlanStep) -> Option<TileKernel> {
+pub fn tile_kernel(trace: &Trace, step: &TraceStep) -> Option<TileKernel> {
     let output = step.output.dtype;
     // Steps with complex numbers are not fused.
     let complex = |source: &Operand<u32>| {
         source
             .tensor()
-            .and_then(|value| plan.meta(*value).tensor().copied())
+            .and_then(|value| trace.meta(*value).tensor().copied())
             .is_some_and(|meta| meta.dtype.is_complex())
     };
     if output.is_complex() || step.operands.iter().any(complex) {
@@ -51,11 +51,11 @@ pub fn tile_kernel(plan: &Plan, step: &PlanStep) -> Option<TileKernel> {
         Lowering::Same(kernels) => same(kernels, 1),
         Lowering::Function(kernels) => same(kernels, 8),
         Lowering::Promoted(kernels) => {
-            let dtype = promoted(plan, step);
+            let dtype = promoted(trace, step);
             Some(TileKernel::new(kernels[dtype as usize]?, 1))
         }
         Lowering::Own(_) if id == u::CAST.id => {
-            let from = plan.meta(*step.operands[0].tensor()?).tensor()?.dtype;
+            let from = trace.meta(*step.operands[0].tensor()?).tensor()?.dtype;
             // A cast to the same dtype returns the tensor itself, whatever its strides.
             (from != output).then(|| TileKernel::cast(from, output))
         }
@@ -81,12 +81,12 @@ pub fn power(exponent: f64, dtype: DType) -> Kernel {
 }
 
 /// Returns the dtype that comparisons are computed in: the promoted dtype of the operands.
-fn promoted(plan: &Plan, step: &PlanStep) -> DType {
+fn promoted(trace: &Trace, step: &TraceStep) -> DType {
     let metas: smallvec::SmallVec<[Operand<Meta>; 3]> = step
         .operands
         .iter()
         .map(|source| match source {
-            Operand::Tensor(value) => plan.meta(*value),
+            Operand::Tensor(value) => trace.meta(*value),
             Operand::Scalar(scalar) => Operand::Scalar(*scalar),
         })
         .collect();
@@ -94,7 +94,7 @@ fn promoted(plan: &Plan, step: &PlanStep) -> DType {
 }
 
 /// Returns whether a step may fail depending on its operands' values.
-pub fn can_fail(step: &PlanStep) -> bool {
+pub fn can_fail(step: &TraceStep) -> bool {
     let divides = [b::FLOOR_DIVIDE.id, b::REMAINDER.id, b::POW.id].contains(&step.operation.id);
     step.operation.family == Family::Index || divides && !step.output.dtype.is_float()
 }

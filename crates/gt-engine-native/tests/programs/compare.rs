@@ -1,24 +1,27 @@
-//! Compares a plan executed as a program with the same plan executed operation by operation.
+//! Compares a trace executed as a program with the same trace executed operation by operation.
 
 use gt_engine_native::NativeEngine;
+use gt_ir::trace::{Input, Trace};
 use gt_ir::{Meta, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Input, InputValue, Plan};
+use gt_worker::plan::{InputValue, Plan};
 use gt_worker::simplify::simplify;
 
 use crate::programs::random::Dice;
 
-/// Checks that a plan has the same bits when it runs step by step and as a program, twice, with
+/// Checks that a trace has the same bits when it runs step by step and as a program, twice, with
 /// other numbers the second time.
-pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Result<(), String> {
-    let mut program = engine.prepare(&simplify(plan)).unwrap();
-    let last_uses = plan.last_uses();
+pub fn compare(engine: &mut NativeEngine, trace: &Trace, dice: &mut Dice) -> Result<(), String> {
+    let dies: Vec<bool> = trace.inputs.iter().map(|_| dice.below(2) == 0).collect();
+    let plan = Plan { trace: simplify(trace), dies: dies.clone(), compile: false };
+    let mut program = engine.prepare(&plan).unwrap();
+    let last_uses = trace.last_uses();
     for round in 0..2 {
         let mut values: Vec<TensorData> = Vec::new();
         let given = |engine: &mut NativeEngine, dice: &mut Dice, values: &mut Vec<TensorData>| {
-            let inputs = plan.inputs.iter().map(|input| match input {
-                Input::Tensor { meta, .. } => {
+            let inputs = trace.inputs.iter().map(|input| match input {
+                Input::Tensor(meta) => {
                     let values_of = data(*meta, dice);
                     values.push(values_of.clone());
                     InputValue::Tensor(engine.create(values_of).unwrap())
@@ -33,7 +36,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
         let start = dice.thrown;
         let inputs = given(engine, dice, &mut values);
         dice.thrown = start;
-        let plain = launch_plainly(engine, plan, &last_uses, &inputs);
+        let plain = launch_plainly(engine, trace, &last_uses, &inputs);
         let kept: Vec<InputValue<_>> = inputs.clone();
         drop(inputs);
         let mut again = given(engine, dice, &mut Vec::new());
@@ -45,10 +48,9 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
                     same(&a, &b).map_err(|text| format!("output {number}: {text}"))?;
                 }
                 // Inputs that do not die are unchanged.
-                let tensors = plan.inputs.iter().zip(&again).zip(&kept);
-                for ((input, given), kept) in tensors {
-                    if let (Input::Tensor { dies: false, .. }, InputValue::Tensor(given)) =
-                        (input, given)
+                for ((&dies, given), kept) in dies.iter().zip(&again).zip(&kept) {
+                    if !dies
+                        && let InputValue::Tensor(given) = given
                         && let InputValue::Tensor(kept) = kept
                     {
                         let (a, b) = (engine.read(given).unwrap(), engine.read(kept).unwrap());

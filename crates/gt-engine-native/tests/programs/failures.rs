@@ -7,16 +7,17 @@ use gt_ir::instruction::Instruction;
 use gt_ir::message::{ServerToWorker, WorkerToServer};
 use gt_ir::ops::{binary as b, index, slice};
 use gt_ir::template::{self, TemplateBuilder};
+use gt_ir::trace::{Input, Source, Trace};
 use gt_ir::{
     Attribute, Attributes, Bindings, Content, Create, DType, Incarnation, Invocation, LaneId, Meta,
     Operand, Operation, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId,
     TransferId, WorkerCommand,
 };
-use gt_worker::plan::{Input, InputValue, Plan, Source};
+use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError, Out, Work, Worker};
 use smallvec::{SmallVec, smallvec};
 
-/// A slice that starts outside of the tensor is an error, even if the start that the plan was
+/// A slice that starts outside of the tensor is an error, even if the start that the trace was
 /// created with was inside.
 #[test]
 fn start_indices_are_checked_in_every_iteration() {
@@ -91,22 +92,19 @@ fn start_indices_are_checked_in_every_iteration() {
 fn an_error_leaves_the_inputs_as_they_were() {
     let mut engine = NativeEngine::new(1);
     let meta = |dtype, dims: &[usize]| Meta::new(dtype, Shape::new(dims).unwrap());
-    let inputs = vec![
-        Input::Tensor { meta: meta(DType::F32, &[4]), dies: true },
-        Input::Tensor { meta: meta(DType::I64, &[2]), dies: true },
-    ];
-    let mut plan = Plan::new(inputs);
+    let inputs = vec![Input::Tensor(meta(DType::F32, &[4])), Input::Tensor(meta(DType::I64, &[2]))];
+    let mut trace = Trace::new(inputs);
     let lowers = |_: &'static Operation| true;
     let mut push = |operation, operands: SmallVec<[Source; 3]>, attributes: Attributes| {
-        plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+        trace.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
     };
     let value = Operand::Tensor;
     let doubled = push(&b::MUL, smallvec![value(0), Operand::Scalar(Scalar::Int(2))], smallvec![]);
     let more = push(&b::ADD, smallvec![value(doubled), value(doubled)], smallvec![]);
     let along = smallvec![Attribute::Int(0)];
     let rows = push(&index::INDEX_SELECT, smallvec![value(more), value(1)], along);
-    plan.outputs = vec![rows];
-    let mut program = engine.prepare(&plan).unwrap();
+    trace.outputs = vec![rows];
+    let mut program = engine.prepare(&Plan { trace, dies: vec![true; 2], compile: false }).unwrap();
     let floats: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
     let shape = Shape::new(&[4]).unwrap();
     let x = TensorData::new(DType::F32, shape, floats.into()).unwrap();

@@ -1,6 +1,6 @@
-//! Plans executed as programs and operation by operation have the same bits and the same errors.
+//! Traces executed as programs and operation by operation have the same bits and the same errors.
 //!
-//! `GT_PLANS=10000` runs more random plans.
+//! `GT_PLANS=10000` runs more random traces.
 
 mod compare;
 mod failures;
@@ -11,9 +11,9 @@ mod splits;
 use gt_engine_native::NativeEngine;
 
 use crate::programs::compare::compare;
-use crate::programs::random::{Dice, random_plan};
+use crate::programs::random::{Dice, random_trace};
 
-/// Returns the number of random plans.
+/// Returns the number of random traces.
 fn count() -> u64 {
     std::env::var("GT_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
 }
@@ -24,15 +24,15 @@ fn programs_match_single_operations() {
         let mut engine = NativeEngine::new(threads);
         for seed in 0..count() {
             let mut dice = Dice::new(seed);
-            let plan = random_plan(&mut dice);
-            if plan.steps.is_empty() {
+            let trace = random_trace(&mut dice);
+            if trace.steps.is_empty() {
                 continue;
             }
-            if let Err(text) = compare(&mut engine, &plan, &mut dice) {
-                for (index, step) in plan.steps.iter().enumerate() {
+            if let Err(text) = compare(&mut engine, &trace, &mut dice) {
+                for (index, step) in trace.steps.iter().enumerate() {
                     eprintln!(
                         "{} := {:?} {:?} {:?} -> {} {}",
-                        plan.inputs.len() + index,
+                        trace.inputs.len() + index,
                         step.operation,
                         step.operands,
                         step.attributes,
@@ -40,7 +40,10 @@ fn programs_match_single_operations() {
                         step.output.shape
                     );
                 }
-                panic!("seed {seed}: {text}; inputs {:?} outputs {:?}", plan.inputs, plan.outputs);
+                panic!(
+                    "seed {seed}: {text}; inputs {:?} outputs {:?}",
+                    trace.inputs, trace.outputs
+                );
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Plans with patterns that the planner or the engine treats specially.
+//! Traces with patterns that the planner or the engine treats specially.
 
 use gt_engine_native::NativeEngine;
 use gt_ir::ops::{binary as b, create, matmul, reduce as r, shape as s, slice};
+use gt_ir::trace::{Input, Source, Trace};
 use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
-use gt_worker::plan::{Input, Plan, Source};
 use smallvec::smallvec;
 
 use crate::programs::compare::compare;
@@ -23,12 +23,12 @@ fn products_are_summed_over_their_batch() {
             } else {
                 [&[batch, 130, 40], &[batch, 9, 40]]
             };
-            let inputs = dims.map(|dims| Input::Tensor { meta: meta(dims), dies: false });
-            let mut plan = Plan::new(inputs.to_vec());
+            let inputs = dims.map(|dims| Input::Tensor(meta(dims)));
+            let mut trace = Trace::new(inputs.to_vec());
             let lowers = |_: &'static Operation| true;
             let mut push = |operation, operands: &[u32], attributes: Attributes| {
                 let operands = operands.iter().map(|&value| Operand::Tensor(value)).collect();
-                plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+                trace.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
             };
             let order = || smallvec![Attribute::ints(&[0i64, 2, 1])];
             let (left, right) = if transposes_left {
@@ -40,8 +40,8 @@ fn products_are_summed_over_their_batch() {
             let product = if batch == 3 { push(&s::PERMUTE, &[product], order()) } else { product };
             let over = smallvec![Attribute::ints(&[0i64]), Attribute::Bool(seed % 2 == 0)];
             let sum = push(&r::SUM, &[product], over);
-            plan.outputs = vec![sum];
-            compare(&mut engine, &plan, &mut Dice::new(seed as u64)).unwrap();
+            trace.outputs = vec![sum];
+            compare(&mut engine, &trace, &mut Dice::new(seed as u64)).unwrap();
         }
     }
 }
@@ -51,12 +51,12 @@ fn products_are_summed_over_their_batch() {
 fn row_results_are_read_with_their_broadcast_strides() {
     for keepdims in [false, true] {
         let shape = Shape::new(&[6, 6]).unwrap();
-        let input = Input::Tensor { meta: Meta::new(DType::F32, shape), dies: false };
-        let mut plan = Plan::new(vec![input; 2]);
+        let input = Input::Tensor(Meta::new(DType::F32, shape));
+        let mut trace = Trace::new(vec![input; 2]);
         let lowers = |_: &'static Operation| true;
         let mut push = |operation, operands: &[Source], attributes: Attributes| {
             let operands = operands.iter().copied().collect();
-            plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+            trace.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
         };
         let (value, two) = (Operand::Tensor, Operand::Scalar(Scalar::Float(2.0)));
         let y = push(&b::MUL, &[value(0), two], smallvec![]);
@@ -65,8 +65,8 @@ fn row_results_are_read_with_their_broadcast_strides() {
         let z = push(&b::MUL, &[value(1), two], smallvec![]);
         let both = push(&b::ADD, &[value(z), value(sums)], smallvec![]);
         let last = push(&b::MUL, &[value(both), two], smallvec![]);
-        plan.outputs = vec![last];
-        compare(&mut NativeEngine::new(1), &plan, &mut Dice::new(5)).unwrap();
+        trace.outputs = vec![last];
+        compare(&mut NativeEngine::new(1), &trace, &mut Dice::new(5)).unwrap();
     }
 }
 
@@ -77,14 +77,12 @@ fn sums_of_slices_assigned_to_zeros_are_merged() {
     let places: [&[(i64, usize)]; 3] =
         [&[(2, 2), (0, 2), (4, 2)], &[(0, 2), (3, 3)], &[(0, 4), (3, 3), (1, 1)]];
     for (seed, places) in places.into_iter().enumerate() {
-        let inputs = places
-            .iter()
-            .map(|&(_, rows)| Input::Tensor { meta: meta(&[5, rows, 3]), dies: rows == 2 });
-        let mut plan = Plan::new(inputs.collect());
+        let inputs = places.iter().map(|&(_, rows)| Input::Tensor(meta(&[5, rows, 3])));
+        let mut trace = Trace::new(inputs.collect());
         let lowers = |_: &'static Operation| true;
         let mut push = |operation, operands: &[Source], attributes: Attributes| {
             let operands = operands.iter().copied().collect();
-            plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
+            trace.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
         };
         let mut total = None;
         for (value, &(start, rows)) in places.iter().enumerate() {
@@ -101,8 +99,8 @@ fn sums_of_slices_assigned_to_zeros_are_merged() {
                 None => part,
             });
         }
-        plan.outputs = total.into_iter().collect();
+        trace.outputs = total.into_iter().collect();
         let mut engine = NativeEngine::new(2);
-        compare(&mut engine, &plan, &mut Dice::new(seed as u64)).unwrap();
+        compare(&mut engine, &trace, &mut Dice::new(seed as u64)).unwrap();
     }
 }

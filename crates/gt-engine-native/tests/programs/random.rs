@@ -1,13 +1,13 @@
-//! Random plans.
+//! Random traces.
 
 use gt_engine_native::NativeEngine;
 use gt_ir::ops::{
     binary as b, compare as c, matmul, nn, reduce as r, shape as s, slice, ternary as t, unary as u,
 };
 use gt_ir::philox::RandomStream;
+use gt_ir::trace::{Input, Source, Trace};
 use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
 use gt_worker::Engine;
-use gt_worker::plan::{Input, Plan, Source};
 use smallvec::{SmallVec, smallvec};
 
 /// A stream of random numbers.
@@ -77,8 +77,8 @@ const REDUCE: &[&Operation] =
 /// The most elements of a tensor.
 const MOST: usize = 1 << 21;
 
-/// Creates a plan of up to 25 steps over inputs of few, related shapes.
-pub fn random_plan(dice: &mut Dice) -> Plan {
+/// Creates a trace of up to 25 steps over inputs of few, related shapes.
+pub fn random_trace(dice: &mut Dice) -> Trace {
     let (rows, columns) = dice.pick(&[
         (3, 5),
         (64, 10),
@@ -113,32 +113,32 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
             _ => DType::F32,
         };
         let meta = Meta::new(dtype, Shape::new(dice.pick(&shapes)).unwrap());
-        inputs.push(Input::Tensor { meta, dies: dice.below(2) == 0 });
+        inputs.push(Input::Tensor(meta));
     }
     for _ in 0..dice.below(3) {
         inputs.push(Input::Number(dice.pick(&[Scalar::Float(0.25), Scalar::Int(3)])));
     }
-    let mut plan = Plan::new(inputs);
+    let mut trace = Trace::new(inputs);
     let steps = 1 + dice.below(25);
     let mut tries = 0;
-    while plan.steps.len() < steps && tries < 200 {
+    while trace.steps.len() < steps && tries < 200 {
         tries += 1;
-        grow(&mut plan, dice);
+        grow(&mut trace, dice);
     }
-    let made = plan.inputs.len() as u32..plan.values() as u32;
-    plan.outputs = made.filter(|_| dice.below(3) == 0).collect();
-    if plan.outputs.is_empty() && !plan.steps.is_empty() {
-        plan.outputs.push(plan.values() as u32 - 1);
+    let made = trace.inputs.len() as u32..trace.values() as u32;
+    trace.outputs = made.filter(|_| dice.below(3) == 0).collect();
+    if trace.outputs.is_empty() && !trace.steps.is_empty() {
+        trace.outputs.push(trace.values() as u32 - 1);
     }
-    plan
+    trace
 }
 
 /// Adds a random step, if the draw is a valid operation.
-fn grow(plan: &mut Plan, dice: &mut Dice) {
+fn grow(trace: &mut Trace, dice: &mut Dice) {
     let tensors: Vec<u32> =
-        (0..plan.values() as u32).filter(|&value| plan.meta(value).tensor().is_some()).collect();
+        (0..trace.values() as u32).filter(|&value| trace.meta(value).tensor().is_some()).collect();
     let numbers: Vec<u32> =
-        (0..plan.inputs.len() as u32).filter(|&v| plan.meta(v).tensor().is_none()).collect();
+        (0..trace.inputs.len() as u32).filter(|&v| trace.meta(v).tensor().is_none()).collect();
     // Recent values are more likely, to create chains.
     let recent = tensors.len().saturating_sub(4);
     let tensor = |dice: &mut Dice| {
@@ -157,7 +157,7 @@ fn grow(plan: &mut Plan, dice: &mut Dice) {
         }
     };
     let x = tensor(dice);
-    let meta = *plan.meta(x).tensor().unwrap();
+    let meta = *trace.meta(x).tensor().unwrap();
     let (shape, rank) = (meta.shape, meta.shape.rank());
     let first: Source = Operand::Tensor(x);
     let (operation, operands, attributes): (&'static Operation, SmallVec<[Source; 3]>, Attributes) =
@@ -219,8 +219,8 @@ fn grow(plan: &mut Plan, dice: &mut Dice) {
             _ => (&nn::GELU, smallvec![first], smallvec![Attribute::Bool(dice.below(2) == 0)]),
         };
     let lowers = |operation: &'static Operation| NativeEngine::new(1).lowers(operation);
-    let is_made = plan.push(&lowers, operation, operands, attributes, smallvec![]).is_ok();
-    if is_made && plan.steps.last().is_some_and(|step| step.output.shape.numel() > MOST) {
-        plan.steps.pop();
+    let is_made = trace.push(&lowers, operation, operands, attributes, smallvec![]).is_ok();
+    if is_made && trace.steps.last().is_some_and(|step| step.output.shape.numel() > MOST) {
+        trace.steps.pop();
     }
 }

@@ -3,8 +3,8 @@
 use gt::ir::operation::Parameter;
 use gt::ir::ops::further::FURTHER;
 use gt::ir::template::varying_attribute;
+use gt::ir::trace::{Input, Trace, TraceStep};
 use gt::ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
-use gt::worker::plan::{Input, Plan, PlanStep};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
@@ -24,7 +24,7 @@ pub struct Classes {
 pub struct Translation {
     pub plan: Py<PyAny>,
     pub constants: Vec<Scalar>,
-    /// The indices, in the original plan, of the steps that generate random numbers.
+    /// The indices, in the original trace, of the steps that generate random numbers.
     pub random: Vec<usize>,
     /// The number of steps that the engine runs.
     pub steps: usize,
@@ -94,21 +94,21 @@ impl Classes {
         self.step.bind(py).call1(arguments)
     }
 
-    /// Returns a plan as a Python `Plan`, in which the results of `is_random` steps are inputs.
+    /// Returns a trace as a Python `Plan`, in which the results of `is_random` steps are inputs.
     pub fn translate(
         &self,
         py: Python<'_>,
-        plan: &Plan,
-        is_random: fn(&PlanStep) -> bool,
+        trace: &Trace,
+        is_random: fn(&TraceStep) -> bool,
     ) -> PyResult<Translation> {
         let mut constants = Vec::new();
-        for step in plan.steps.iter().filter(|step| !is_random(step)) {
+        for step in trace.steps.iter().filter(|step| !is_random(step)) {
             constants.extend(step.operands.iter().filter_map(Operand::scalar));
         }
-        let steps = || plan.steps.iter().enumerate();
+        let steps = || trace.steps.iter().enumerate();
         let random: Vec<usize> =
             steps().filter(|(_, step)| is_random(step)).map(|(index, _)| index).collect();
-        let given = plan.inputs.len();
+        let given = trace.inputs.len();
         let mut numbers: Vec<usize> = (0..given).collect();
         let mut next = given + constants.len() + random.len();
         // An operation with several results produces one value in the translated plan, a tuple, and
@@ -129,15 +129,15 @@ impl Classes {
             });
         }
         let mut inputs = Vec::new();
-        for input in &plan.inputs {
+        for input in &trace.inputs {
             inputs.push(match input {
-                Input::Tensor { meta, .. } => self.to_meta(py, meta)?,
+                Input::Tensor(meta) => self.to_meta(py, meta)?,
                 Input::Number(scalar) => number_type(py, scalar),
             });
         }
         inputs.extend(constants.iter().map(|scalar| number(py, *scalar)));
         for &index in &random {
-            inputs.push(self.to_meta(py, &plan.steps[index].output)?);
+            inputs.push(self.to_meta(py, &trace.steps[index].output)?);
         }
         let mut made = Vec::new();
         let mut constant = given;
@@ -164,7 +164,7 @@ impl Classes {
                 made.push(self.step.bind(py).call1(arguments)?);
             }
         }
-        let outputs = plan.outputs.iter().map(|value| numbers[*value as usize]);
+        let outputs = trace.outputs.iter().map(|value| numbers[*value as usize]);
         let outputs = PyTuple::new(py, outputs.collect::<Vec<_>>())?;
         let count = made.len();
         let given = (PyTuple::new(py, inputs)?, PyTuple::new(py, made)?, outputs);
@@ -174,7 +174,7 @@ impl Classes {
 
     /// Returns a step's attributes by name, without the attribute whose values vary: those are
     /// operands.
-    fn attributes<'py>(&self, py: Python<'py>, step: &PlanStep) -> PyResult<Bound<'py, PyDict>> {
+    fn attributes<'py>(&self, py: Python<'py>, step: &TraceStep) -> PyResult<Bound<'py, PyDict>> {
         let varies = varying_attribute(step.operation).filter(|_| !step.varying.is_empty());
         let dict = PyDict::new(py);
         for (index, (of, value)) in step.operation.named(&step.attributes).enumerate() {

@@ -259,9 +259,9 @@ impl Engine for PythonEngine {
         program: &mut PreparedPlan,
         inputs: &mut [InputValue<EngineTensor>],
     ) -> Result<Vec<EngineTensor>, EngineError> {
-        let (plan, last_uses) = program.plan();
+        let (trace, last_uses) = program.trace();
         let mut launched = Err(EngineError::Other(String::new()));
-        PythonEngine::hold(&mut || launched = launch_plainly(self, plan, last_uses, inputs));
+        PythonEngine::hold(&mut || launched = launch_plainly(self, trace, last_uses, inputs));
         launched
     }
 
@@ -412,15 +412,15 @@ impl PythonEngine {
         program: &PreparedPlan,
         made: Vec<Bound<'_, PyAny>>,
     ) -> Result<Vec<EngineTensor>, EngineError> {
-        let (plan, _) = program.plan();
-        let (given, wanted) = (made.len(), plan.outputs.len());
+        let (trace, _) = program.trace();
+        let (given, wanted) = (made.len(), trace.outputs.len());
         if given != wanted {
             let text = format!("the engine gave {given} results for {wanted}");
             return Err(EngineError::Other(text));
         }
-        let outputs = plan.outputs.iter().zip(made);
+        let outputs = trace.outputs.iter().zip(made);
         let held = outputs.map(|(&value, made)| {
-            let meta = *plan.meta(value).tensor().expect("outputs are tensors");
+            let meta = *trace.meta(value).tensor().expect("outputs are tensors");
             self.checked_tensor(made, meta, program.producer(value))
         });
         held.collect()

@@ -8,9 +8,10 @@ use gt::compiled::Reports;
 use gt::environment;
 use gt::ir::operation::ResultKind;
 use gt::ir::statistics::Compilation;
+use gt::ir::trace::{Trace, TraceStep};
 use gt::ir::{Operand, Scalar};
 use gt::worker::EngineError;
-use gt::worker::plan::{InputValue, Plan, PlanStep};
+use gt::worker::plan::{InputValue, Plan};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -120,13 +121,14 @@ impl PreparedPlan {
         plan: &Plan,
         settings: CompileSettings,
     ) -> PreparedPlan {
+        let trace = &plan.trace;
         PreparedPlan {
             plan: plan.clone(),
-            last_uses: plan.last_uses(),
-            cost: plan
+            last_uses: trace.last_uses(),
+            cost: trace
                 .steps
                 .iter()
-                .map(|step| Cost::of(step.operation, &plan.metas(&step.operands), step.output))
+                .map(|step| Cost::of(step.operation, &trace.metas(&step.operands), step.output))
                 .fold(Cost::Work(0), Cost::and),
             translation: None,
             name: name.to_string(),
@@ -142,9 +144,9 @@ impl PreparedPlan {
         self.cost
     }
 
-    /// Returns the plan, and the step that uses each of its values last.
-    pub fn plan(&self) -> (&Plan, &[Option<u32>]) {
-        (&self.plan, &self.last_uses)
+    /// Returns the plan's trace, and the step that uses each of its values last.
+    pub fn trace(&self) -> (&Trace, &[Option<u32>]) {
+        (&self.plan.trace, &self.last_uses)
     }
 
     /// Starts the compilation if the settings require it. A plan with a custom operation is not
@@ -161,14 +163,15 @@ impl PreparedPlan {
         if !wanted
             || self
                 .plan
+                .trace
                 .steps
                 .iter()
                 .any(|step| step.operation.facts.result == ResultKind::UserCode)
         {
             return Ok(());
         }
-        let is_random = |step: &PlanStep| PythonEngine::is_random(step.operation);
-        let translation = Python::attach(|py| classes.translate(py, &self.plan, is_random))?;
+        let is_random = |step: &TraceStep| PythonEngine::is_random(step.operation);
+        let translation = Python::attach(|py| classes.translate(py, &self.plan.trace, is_random))?;
         if translation.steps == 0 {
             return Ok(());
         }
@@ -225,7 +228,7 @@ impl PreparedPlan {
             Some((Ok(None), _)) => CompileState::Plain,
             Some((Ok(Some(code)), taken)) => {
                 self.tally.add(Compilation {
-                    operations: self.plan.summary(),
+                    operations: self.plan.trace.summary(),
                     reason: self.reason(),
                     time: taken,
                 });
@@ -273,7 +276,7 @@ impl PreparedPlan {
     fn warn(&self, what: &str) {
         tracing::warn!(
             "compiling {} {what}\n  it is run operation by operation",
-            self.plan.summary()
+            self.plan.trace.summary()
         );
     }
 
@@ -294,10 +297,10 @@ impl PreparedPlan {
 
     /// Returns the steps whose random numbers compiled code takes as inputs, with their scalar
     /// operands.
-    pub fn random(&self, inputs: &[InputValue<EngineTensor>]) -> Vec<(&PlanStep, Vec<Scalar>)> {
+    pub fn random(&self, inputs: &[InputValue<EngineTensor>]) -> Vec<(&TraceStep, Vec<Scalar>)> {
         let Some(translation) = &self.translation else { return Vec::new() };
         let numbers = |&index: &usize| {
-            let step = &self.plan.steps[index];
+            let step = &self.plan.trace.steps[index];
             let number = |source: &Operand<u32>| match source {
                 Operand::Scalar(scalar) => *scalar,
                 Operand::Tensor(value) => inputs[*value as usize].number(),
@@ -358,7 +361,7 @@ impl PreparedPlan {
         };
         let list = PyList::empty(py);
         let constant = |scalar: &Scalar| number(py, *scalar);
-        let (inputs, random) = given.split_at(self.plan.inputs.len());
+        let (inputs, random) = given.split_at(self.plan.trace.inputs.len());
         let values = inputs
             .iter()
             .map(object)
@@ -372,7 +375,7 @@ impl PreparedPlan {
 
     /// Returns the name of the operation that computes a value of the plan.
     pub fn producer(&self, value: u32) -> &'static str {
-        let step = (value as usize).checked_sub(self.plan.inputs.len());
-        step.map_or("an input", |step| self.plan.steps[step].operation.name)
+        let trace = &self.plan.trace;
+        trace.step_of(value).map_or("an input", |step| trace.steps[step].operation.name)
     }
 }

@@ -1,7 +1,8 @@
-//! Error analysis of a plan: it is evaluated once more, for the bounds of its outputs.
+//! Error analysis of a trace: it is evaluated once more, for the bounds of its outputs.
 
 use gt_ir::operation::{ErrorBound, Graph, Var, int, ints};
 use gt_ir::shape::axis;
+use gt_ir::trace::Trace;
 use gt_ir::{Attributes, Operand, TensorData};
 
 use super::compare::{Allowed, Ties};
@@ -10,41 +11,41 @@ use super::operands::{Loses, Use};
 use super::rules::bounds;
 use super::terms::{Pair, unknown, wide};
 use crate::engine::{Engine, EngineError};
-use crate::plan::{InputValue, Plan, attributes};
+use crate::plan::{InputValue, numbers};
 
-/// For each output of a plan, how far it may be from what these inputs give.
+/// For each output of a trace, how far it may be from what these inputs give.
 ///
 /// # Errors
-/// The engine's, of running the plan's operations once more; memory may be short for bounds.
+/// The engine's, of running the trace's operations once more; memory may be short for bounds.
 pub fn allowed<E: Engine>(
     engine: &mut E,
-    plan: &Plan,
+    trace: &Trace,
     last_uses: &[Option<u32>],
     inputs: &[InputValue<E::Tensor>],
 ) -> Result<Vec<Allowed>, EngineError> {
     let mut analysis = Analysis {
         eager: Eager::new(engine),
-        plan,
-        values: vec![None; plan.values()],
-        ties: (0..plan.values()).map(|_| None).collect(),
+        trace,
+        values: vec![None; trace.values()],
+        ties: (0..trace.values()).map(|_| None).collect(),
     };
     analysis.take(inputs);
-    for (index, step) in plan.steps.iter().enumerate() {
+    for (index, step) in trace.steps.iter().enumerate() {
         if !step.is_further() {
-            analysis.step(index, &attributes(step, inputs))?;
+            analysis.step(index, &step.bind(numbers(inputs)))?;
         }
         for (value, last) in last_uses.iter().enumerate() {
-            if *last == Some(index as u32) && !plan.outputs.contains(&(value as u32)) {
+            if *last == Some(index as u32) && !trace.outputs.contains(&(value as u32)) {
                 analysis.release(value);
             }
         }
     }
-    plan.outputs.iter().map(|&output| analysis.output(output as usize)).collect()
+    trace.outputs.iter().map(|&output| analysis.output(output as usize)).collect()
 }
 
 struct Analysis<'a, E: Engine> {
     eager: Eager<'a, E>,
-    plan: &'a Plan,
+    trace: &'a Trace,
     values: Vec<Option<Operand<Pair>>>,
     ties: Vec<Option<Ties>>,
 }
@@ -53,7 +54,7 @@ impl<E: Engine> Analysis<'_, E> {
     /// Takes the inputs, which are the same in every evaluation.
     fn take(&mut self, inputs: &[InputValue<E::Tensor>]) {
         for (value, input) in inputs.iter().enumerate() {
-            self.values[value] = Some(match (input, self.plan.meta(value as u32)) {
+            self.values[value] = Some(match (input, self.trace.meta(value as u32)) {
                 (InputValue::Tensor(tensor), Operand::Tensor(meta)) => {
                     let value = self.eager.hold(tensor.clone(), meta);
                     Operand::Tensor(Pair { value, bound: None })
@@ -66,7 +67,7 @@ impl<E: Engine> Analysis<'_, E> {
 
     /// Runs a step, and finds the bounds of its results.
     fn step(&mut self, index: usize, attributes: &Attributes) -> Result<(), EngineError> {
-        let step = &self.plan.steps[index];
+        let step = &self.trace.steps[index];
         let mark = self.eager.mark();
         let value = |value: u32| self.values[value as usize].expect("steps use earlier values");
         let operands: Vec<Operand<Pair>> = (step.operands.iter())
@@ -78,7 +79,7 @@ impl<E: Engine> Analysis<'_, E> {
         let plain: Vec<Operand<Var>> = operands.iter().map(|of| of.map(|of| of.value)).collect();
         let result = self.eager.emit(step.operation, &plain, attributes.clone());
         self.failed()?;
-        let places = self.plan.places(index);
+        let places = self.trace.places(index);
         let operation = step.operation;
         let factors = self.eager.engine().factors();
         let loses = Loses { nominal: None, factors };
@@ -97,12 +98,12 @@ impl<E: Engine> Analysis<'_, E> {
         let mut kept = Vec::new();
         for (place, bound) in found.into_iter().enumerate() {
             let Some(step) = places[place] else { continue };
-            let number = self.plan.inputs.len() + step;
+            let number = self.trace.inputs.len() + step;
             let value = result.result(place as u32);
             kept.push(value);
             kept.extend(bound);
             self.values[number] = Some(Operand::Tensor(Pair { value, bound }));
-            if self.plan.outputs.contains(&(number as u32)) {
+            if self.trace.outputs.contains(&(number as u32)) {
                 self.ties[number] = self.chosen_among(&of, place)?;
             }
         }

@@ -4,7 +4,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::{Body, Graph, Var};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape};
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, run_several};
 
 /// Values on an engine, numbered as they are made.
 ///
@@ -81,7 +81,7 @@ impl<'a, E: Engine> Eager<'a, E> {
             });
         }
         if operation.further.is_some() {
-            return self.engine.run_several(operation, given, attributes, results);
+            return run_several(self.engine, operation, given, attributes, results);
         }
         Ok(vec![self.engine.run(operation, given, attributes, results[0])?])
     }

@@ -10,6 +10,7 @@ use gt_ir::operation::Body;
 use gt_ir::ops::commit::{RESULT, is_commit};
 use gt_ir::ops::create::FULL;
 use gt_ir::template::{Argument, Name, RunStep, Step, TemplateBuilder, Values};
+use gt_ir::trace::{Input, Trace};
 use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
@@ -20,7 +21,7 @@ use crate::engine::Engine;
 use crate::lane::Lane;
 use crate::lane::iteration::{Bound, PreparedPart, TemplatePart, parts};
 use crate::memory::dying;
-use crate::plan::{Input, Plan};
+use crate::plan::Plan;
 
 /// The outcome of running a part as a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,13 +175,9 @@ impl<E: Engine> Device<E> {
             given.push((operands, varying));
         }
         let kinds: Vec<Scalar> = numbers.iter().map(|(slot, _)| bound.number(*slot)).collect();
-        let tensors = part
-            .needs
-            .iter()
-            .zip(&metas)
-            .map(|(name, meta)| Input::Tensor { meta: *meta, dies: part.dying.contains(name) });
-        let inputs = tensors.chain(kinds.iter().map(|kind| Input::Number(*kind))).collect();
-        let mut plan = Plan::new(inputs);
+        let tensors = metas.iter().copied().map(Input::Tensor);
+        let inputs = tensors.chain(kinds.iter().copied().map(Input::Number)).collect();
+        let mut trace = Trace::new(inputs);
         let first_number = part.needs.len() as u32;
         let mut values: FxHashMap<Name, u32> = FxHashMap::default();
         values.extend(part.needs.iter().copied().zip(0..));
@@ -212,21 +209,25 @@ impl<E: Engine> Device<E> {
             let value = if is_commit(step.operation) {
                 let attributes = smallvec![Attribute::dims(&[]), Attribute::DType(RESULT.dtype)];
                 let zero = smallvec![Operand::Scalar(Scalar::Float(0.0))];
-                plan.push(&lowers, &FULL, zero, attributes, varying).ok()?
+                trace.push(&lowers, &FULL, zero, attributes, varying).ok()?
             } else {
-                plan.push(&lowers, step.operation, operands, attributes, varying).ok()?
+                trace.push(&lowers, step.operation, operands, attributes, varying).ok()?
             };
             for (index, (name, meta)) in made_by(step).enumerate() {
                 let value = value + index as u32;
                 // A wrong declaration fails when the instruction is run by itself.
-                if (value as usize) >= plan.values() || *plan.meta(value).tensor()? != meta {
+                if (value as usize) >= trace.values() || *trace.meta(value).tensor()? != meta {
                     return None;
                 }
                 values.insert(name, value);
             }
         }
         for (name, ..) in &part.kept {
-            plan.outputs.push(*values.get(name)?);
+            trace.outputs.push(*values.get(name)?);
+        }
+        let mut plan = Plan::new(trace);
+        for (dies, name) in plan.dies.iter_mut().zip(&part.needs) {
+            *dies = part.dying.contains(name);
         }
         let structure = structure.len();
         Some((PreparedPart { program: 0, plan: 0, metas, numbers, kinds, structure }, plan))

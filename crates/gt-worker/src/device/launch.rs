@@ -33,7 +33,7 @@ impl<E: Engine> Device<E> {
         if !self.events.is_on {
             return self.programs.prepare(&mut self.engine, plan);
         }
-        let (begin, steps) = (self.engine.now(), plan.steps.len());
+        let (begin, steps) = (self.engine.now(), plan.trace.steps.len());
         let misses = self.programs.misses();
         let program = self.programs.prepare(&mut self.engine, plan);
         if self.programs.misses() > misses {

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::Device;
 use crate::composite;
-use crate::engine::{Engine, EngineError, guarded};
+use crate::engine::{Engine, EngineError, guarded, run_several};
 use crate::lane::Lane;
 use crate::memory::need_of;
 use crate::store::Stored;
@@ -138,7 +138,7 @@ impl<E: Engine> Device<E> {
         let made = guarded(|| {
             if operation.further.is_some() {
                 let results = &instruction.results;
-                let made = composite::run_several(engine, operation, operands, attributes, results);
+                let made = run_several(engine, operation, operands, attributes, results);
                 return made.map(SmallVec::from_vec);
             }
             let made = composite::run(engine, operation, operands, metas, attributes, meta);

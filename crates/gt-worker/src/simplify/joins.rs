@@ -12,12 +12,12 @@ use gt_ir::ops::create::FULL;
 use gt_ir::ops::shape::CAT;
 use gt_ir::ops::slice::SLICE_ASSIGN;
 use gt_ir::sharding::Block;
+use gt_ir::trace::{Source, Trace, TraceStep};
 use gt_ir::{Meta, Operand, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use super::{Links, PlanWriter};
-use crate::plan::{Plan, PlanStep, Source};
+use super::{Links, TraceRewriter};
 
 /// The most parts that are joined, as each is compared with all others.
 const MOST: usize = 64;
@@ -32,11 +32,11 @@ pub struct Joined {
 }
 
 /// The sums of such tensors, by the step that makes them. Inner sums of larger ones are unused.
-pub fn find(plan: &Plan) -> FxHashMap<usize, Joined> {
-    let links = Links::new(plan);
+pub fn find(trace: &Trace) -> FxHashMap<usize, Joined> {
+    let links = Links::new(trace);
     let mut known: FxHashMap<usize, Joined> = FxHashMap::default();
     let mut sums: FxHashMap<usize, Joined> = FxHashMap::default();
-    for (index, step) in plan.steps.iter().enumerate() {
+    for (index, step) in trace.steps.iter().enumerate() {
         if let Some(part) = single(&links, step) {
             known.insert(index, part);
         } else if let Some(joined) = sum(&links, step, &known) {
@@ -48,7 +48,7 @@ pub fn find(plan: &Plan) -> FxHashMap<usize, Joined> {
 }
 
 /// Recognizes zeros with one part.
-fn single(links: &Links, step: &PlanStep) -> Option<Joined> {
+fn single(links: &Links, step: &TraceStep) -> Option<Joined> {
     if step.operation.id != SLICE_ASSIGN.id || !step.varying.is_empty() {
         return None;
     }
@@ -57,7 +57,7 @@ fn single(links: &Links, step: &PlanStep) -> Option<Joined> {
     let is_zero = matches!(full.operands.first(), Some(Operand::Scalar(scalar))
         if scalar.same_bits(Scalar::Int(0)) || scalar.same_bits(Scalar::Float(0.0)));
     let [starts, sizes, steps] = [0, 1, 2].map(|index| ints(&step.attributes, index));
-    let part = links.plan.meta(value);
+    let part = links.trace.meta(value);
     let part = part.tensor()?;
     let fits = full.operation.id == FULL.id
         && is_zero
@@ -72,7 +72,7 @@ fn single(links: &Links, step: &PlanStep) -> Option<Joined> {
 }
 
 /// Recognizes the sum of two.
-fn sum(links: &Links, step: &PlanStep, known: &FxHashMap<usize, Joined>) -> Option<Joined> {
+fn sum(links: &Links, step: &TraceStep, known: &FxHashMap<usize, Joined>) -> Option<Joined> {
     if step.operation.id != ADD.id {
         return None;
     }
@@ -92,7 +92,7 @@ fn sum(links: &Links, step: &PlanStep, known: &FxHashMap<usize, Joined>) -> Opti
     Some(Joined { zeros: left.zeros, parts })
 }
 
-pub fn write(writer: &mut PlanWriter, joined: &Joined, output: Meta) -> u32 {
+pub fn write(writer: &mut TraceRewriter, joined: &Joined, output: Meta) -> u32 {
     let mut parts = joined.parts.clone();
     parts.sort_unstable_by_key(|(block, _)| block.starts);
     let blocks: Vec<Block> = parts.iter().map(|(block, _)| *block).collect();

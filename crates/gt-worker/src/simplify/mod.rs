@@ -1,4 +1,4 @@
-//! Rewrites of plans, independent of the engine: the same values with less work.
+//! Rewrites of traces, independent of the engine: the same values with less work.
 //!
 //! - [`joins`]: a sum of zeros with slices assigned, such as the gradient of slices, becomes a
 //!   concatenation.
@@ -7,77 +7,75 @@
 
 mod joins;
 
+use gt_ir::trace::{Source, Trace, TraceStep};
 use gt_ir::{Attributes, Operation};
 use smallvec::SmallVec;
 
-use crate::plan::{Plan, PlanStep, Source};
-
-/// An equivalent plan with less work.
-pub fn simplify(plan: &Plan) -> Plan {
-    let plan = without_the_unneeded(plan);
-    let joins = joins::find(&plan);
+/// An equivalent trace with less work.
+pub fn simplify(trace: &Trace) -> Trace {
+    let trace = without_the_unneeded(trace);
+    let joins = joins::find(&trace);
     if joins.is_empty() {
-        return plan;
+        return trace;
     }
-    let mut writer = PlanWriter::new(&plan);
-    for (index, step) in plan.steps.iter().enumerate() {
+    let mut writer = TraceRewriter::new(&trace);
+    for (index, step) in trace.steps.iter().enumerate() {
         let value = match joins.get(&index) {
             Some(joined) => joins::write(&mut writer, joined, step.output),
             None => writer.copy(step),
         };
         writer.values.push(value);
     }
-    without_the_unneeded(&writer.finish(&plan))
+    without_the_unneeded(&writer.finish(&trace))
 }
 
-fn without_the_unneeded(plan: &Plan) -> Plan {
-    let needed = needed(plan);
-    let mut writer = PlanWriter::new(plan);
-    for (index, step) in plan.steps.iter().enumerate() {
-        let is_needed = needed[plan.inputs.len() + index];
+fn without_the_unneeded(trace: &Trace) -> Trace {
+    let needed = needed(trace);
+    let mut writer = TraceRewriter::new(trace);
+    for (index, step) in trace.steps.iter().enumerate() {
+        let is_needed = needed[trace.inputs.len() + index];
         // No remaining step reads the value of a removed one.
         let value = if is_needed { writer.copy(step) } else { u32::MAX };
         writer.values.push(value);
     }
-    writer.finish(plan)
+    writer.finish(trace)
 }
 
 /// Which values are outputs, or used by a needed step.
-fn needed(plan: &Plan) -> Vec<bool> {
-    let mut needed = vec![false; plan.values()];
-    plan.outputs.iter().for_each(|&value| needed[value as usize] = true);
-    for (index, step) in plan.steps.iter().enumerate().rev() {
-        if needed[plan.inputs.len() + index] {
+fn needed(trace: &Trace) -> Vec<bool> {
+    let mut needed = vec![false; trace.values()];
+    trace.outputs.iter().for_each(|&value| needed[value as usize] = true);
+    for (index, step) in trace.steps.iter().enumerate().rev() {
+        if needed[trace.inputs.len() + index] {
             step.reads().for_each(|value| needed[value as usize] = true);
         }
     }
     needed
 }
 
-/// Builds a new plan from an old one.
-struct PlanWriter {
-    plan: Plan,
-    /// The new plan's value for each value of the old one.
+/// Builds a new trace from an old one.
+struct TraceRewriter {
+    trace: Trace,
+    /// The new trace's value for each value of the old one.
     values: Vec<u32>,
 }
 
-impl PlanWriter {
-    fn new(plan: &Plan) -> PlanWriter {
-        let mut new = Plan::new(plan.inputs.clone());
-        new.compile = plan.compile;
-        PlanWriter { values: (0..plan.inputs.len() as u32).collect(), plan: new }
+impl TraceRewriter {
+    fn new(trace: &Trace) -> TraceRewriter {
+        let new = Trace::new(trace.inputs.clone());
+        TraceRewriter { values: (0..trace.inputs.len() as u32).collect(), trace: new }
     }
 
-    /// Appends a step of the old plan, with its operands renumbered.
-    fn copy(&mut self, step: &PlanStep) -> u32 {
+    /// Appends a step of the old trace, with its operands renumbered.
+    fn copy(&mut self, step: &TraceStep) -> u32 {
         let new = |value: &u32| self.values[*value as usize];
         let operands = step.operands.iter().map(|source| source.map(new)).collect();
         let varying = step.varying.iter().map(new).collect();
-        self.plan.steps.push(PlanStep { operands, varying, ..step.clone() });
-        self.plan.values() as u32 - 1
+        self.trace.steps.push(TraceStep { operands, varying, ..step.clone() });
+        self.trace.values() as u32 - 1
     }
 
-    /// Appends an operation on values of the new plan.
+    /// Appends an operation on values of the new trace.
     fn push(
         &mut self,
         operation: &'static Operation,
@@ -85,38 +83,38 @@ impl PlanWriter {
         given: Attributes,
     ) -> u32 {
         let operands = operands.iter().copied().collect();
-        let value = self.plan.push(&|_| true, operation, operands, given, SmallVec::new());
+        let value = self.trace.push(&|_| true, operation, operands, given, SmallVec::new());
         value.expect("what it stands for was valid")
     }
 
-    fn finish(mut self, old: &Plan) -> Plan {
-        self.plan.outputs = old.outputs.iter().map(|&value| self.values[value as usize]).collect();
-        self.plan
+    fn finish(mut self, old: &Trace) -> Trace {
+        self.trace.outputs = old.outputs.iter().map(|&value| self.values[value as usize]).collect();
+        self.trace
     }
 }
 
-/// Def-use information of a plan.
+/// Def-use information of a trace.
 struct Links<'a> {
-    plan: &'a Plan,
+    trace: &'a Trace,
     uses: Vec<u32>,
 }
 
 impl<'a> Links<'a> {
-    fn new(plan: &'a Plan) -> Links<'a> {
-        let mut uses = vec![0; plan.values()];
-        let read = plan.steps.iter().flat_map(PlanStep::reads);
-        plan.outputs.iter().copied().chain(read).for_each(|value| uses[value as usize] += 1);
-        Links { plan, uses }
+    fn new(trace: &'a Trace) -> Links<'a> {
+        let mut uses = vec![0; trace.values()];
+        let read = trace.steps.iter().flat_map(TraceStep::reads);
+        trace.outputs.iter().copied().chain(read).for_each(|value| uses[value as usize] += 1);
+        Links { trace, uses }
     }
 
     /// The step that makes a value, with its index.
-    fn maker(&self, source: &Source) -> Option<(usize, &'a PlanStep)> {
-        let place = (*source.tensor()? as usize).checked_sub(self.plan.inputs.len())?;
-        Some((place, &self.plan.steps[place]))
+    fn maker(&self, source: &Source) -> Option<(usize, &'a TraceStep)> {
+        let place = (*source.tensor()? as usize).checked_sub(self.trace.inputs.len())?;
+        Some((place, &self.trace.steps[place]))
     }
 
     /// The same, if the value has no other use.
-    fn only_maker(&self, source: &Source) -> Option<(usize, &'a PlanStep)> {
+    fn only_maker(&self, source: &Source) -> Option<(usize, &'a TraceStep)> {
         let is_only = self.uses[*source.tensor()? as usize] == 1;
         self.maker(source).filter(|_| is_only)
     }
@@ -125,9 +123,9 @@ impl<'a> Links<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Input;
     use gt_ir::instruction::Attribute;
     use gt_ir::ops::{binary, create, slice, unary};
+    use gt_ir::trace::Input;
     use gt_ir::{DType, Meta, Operand, Scalar, Shape};
     use smallvec::smallvec;
 
@@ -135,34 +133,34 @@ mod tests {
         Meta::new(DType::F32, Shape::new(dims).unwrap())
     }
 
-    fn plan(inputs: &[&[usize]]) -> Plan {
-        let input = |dims: &&[usize]| Input::Tensor { meta: meta(dims), dies: false };
-        Plan::new(inputs.iter().map(input).collect())
+    fn trace(inputs: &[&[usize]]) -> Trace {
+        let input = |dims: &&[usize]| Input::Tensor(meta(dims));
+        Trace::new(inputs.iter().map(input).collect())
     }
 
-    fn push(plan: &mut Plan, of: &'static Operation, operands: &[u32], given: Attributes) -> u32 {
+    fn push(trace: &mut Trace, of: &'static Operation, operands: &[u32], given: Attributes) -> u32 {
         let operands = operands.iter().map(|&value| Operand::Tensor(value)).collect();
-        plan.push(&|_| true, of, operands, given, SmallVec::new()).unwrap()
+        trace.push(&|_| true, of, operands, given, SmallVec::new()).unwrap()
     }
 
-    fn names(plan: &Plan) -> Vec<&str> {
-        plan.steps.iter().map(|step| step.operation.name).collect()
+    fn names(trace: &Trace) -> Vec<&str> {
+        trace.steps.iter().map(|step| step.operation.name).collect()
     }
 
     /// Zeros of shape 6 by 2 with rows assigned.
-    fn padded(plan: &mut Plan, value: u32, start: i64, rows: i64) -> u32 {
+    fn padded(trace: &mut Trace, value: u32, start: i64, rows: i64) -> u32 {
         let attributes =
             smallvec![Attribute::dims(&meta(&[6, 2]).shape), Attribute::DType(DType::F32)];
         let zero = smallvec![Operand::Scalar(Scalar::Int(0))];
-        let zeros = plan.push(&|_| true, &create::FULL, zero, attributes, smallvec![]).unwrap();
+        let zeros = trace.push(&|_| true, &create::FULL, zero, attributes, smallvec![]).unwrap();
         let region = [[start, 0], [rows, 2], [1, 1]].map(|ints| Attribute::ints(&ints));
-        push(plan, &slice::SLICE_ASSIGN, &[zeros, value], region.into_iter().collect())
+        push(trace, &slice::SLICE_ASSIGN, &[zeros, value], region.into_iter().collect())
     }
 
     fn of_slices(places: &[(i64, i64)]) -> Vec<String> {
         let inputs: Vec<[usize; 2]> = places.iter().map(|&(_, rows)| [rows as usize, 2]).collect();
         let inputs: Vec<&[usize]> = inputs.iter().map(|dims| &dims[..]).collect();
-        let mut given = plan(&inputs);
+        let mut given = trace(&inputs);
         let mut total = None;
         for (value, &(start, rows)) in places.iter().enumerate() {
             let part = padded(&mut given, value as u32, start, rows);
@@ -187,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_nothing_needs_is_left_out() {
-        let mut given = plan(&[&[4, 5, 2]]);
+        let mut given = trace(&[&[4, 5, 2]]);
         let absolute = push(&mut given, &unary::ABS, &[0], smallvec![]);
         push(&mut given, &unary::NEG, &[absolute], smallvec![]);
         let last = push(&mut given, &unary::EXP, &[absolute], smallvec![]);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gt_engine_native::{NativeEngine, Tensor};
 use gt_ir::instruction::Operands;
+use gt_ir::trace::Trace;
 use gt_ir::{Attributes, Meta, Operand, Operation, TensorData};
 use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{InputValue, Plan};
@@ -21,8 +22,8 @@ pub type Fault =
 /// Computes as the native engine does, and compiled code as the fault says.
 pub struct Faulty {
     pub native: NativeEngine,
-    /// Runs instead of the plan.
-    pub other: Option<Plan>,
+    /// Runs instead of the trace.
+    pub other: Option<Trace>,
     pub fault: Fault,
     pub before: Vec<Cell>,
 }
@@ -42,7 +43,7 @@ pub fn changed(engine: &mut NativeEngine, of: &Cell, change: impl FnOnce(&mut Ve
 
 impl Engine for Faulty {
     type Tensor = Cell;
-    type Program = Plan;
+    type Program = Trace;
 
     fn name(&self) -> &str {
         "faulty"
@@ -81,27 +82,27 @@ impl Engine for Faulty {
         Ok(made.into_iter().map(cell).collect())
     }
 
-    fn prepare(&mut self, plan: &Plan) -> Result<Plan, EngineError> {
-        Ok(plan.clone())
+    fn prepare(&mut self, plan: &Plan) -> Result<Trace, EngineError> {
+        Ok(plan.trace.clone())
     }
 
     fn launch(
         &mut self,
-        plan: &mut Plan,
+        trace: &mut Trace,
         inputs: &mut [InputValue<Cell>],
     ) -> Result<Vec<Cell>, EngineError> {
-        let plan = self.other.clone().unwrap_or(plan.clone());
-        let right = launch_plainly(self, &plan, &plan.last_uses(), inputs)?;
+        let trace = self.other.clone().unwrap_or(trace.clone());
+        let right = launch_plainly(self, &trace, &trace.last_uses(), inputs)?;
         let made = (self.fault)(&mut self.native, inputs, &right, &self.before);
         self.before.clone_from(&made);
         Ok(made)
     }
 
-    fn is_unchecked(&mut self, _: &mut Plan) -> bool {
+    fn is_unchecked(&mut self, _: &mut Trace) -> bool {
         true
     }
 
-    fn judge(&mut self, _: &mut Plan, _: Option<&str>) {}
+    fn judge(&mut self, _: &mut Trace, _: Option<&str>) {}
 
     fn now(&self) -> Duration {
         self.native.now()

@@ -3,10 +3,11 @@
 use gt_engine_native::NativeEngine;
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::{binary, matmul, reduce, shape, slice, unary};
+use gt_ir::trace::{Input, Trace};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::Engine;
 use gt_worker::mismatch::Wrong;
-use gt_worker::plan::{Input, InputValue, Plan};
+use gt_worker::plan::InputValue;
 use gt_worker::verify::{CheckOutcome, Checks, launch};
 use smallvec::{SmallVec, smallvec};
 
@@ -17,16 +18,15 @@ use crate::check::random::Dice;
 /// Lengths around those of vectors.
 const LENGTHS: [usize; 5] = [1, 7, 15, 17, 33];
 
-/// A plan on inputs of these shapes, whose output is its last value.
-struct TemplateBuilder(Plan);
+/// A trace on inputs of these shapes, whose output is its last value.
+struct TemplateBuilder(Trace);
 
 impl TemplateBuilder {
     fn new(inputs: &[(DType, &[usize])]) -> TemplateBuilder {
-        let tensor = |&(dtype, dims): &(DType, &[usize])| Input::Tensor {
-            meta: Meta::new(dtype, Shape::new(dims).unwrap()),
-            dies: false,
+        let tensor = |&(dtype, dims): &(DType, &[usize])| {
+            Input::Tensor(Meta::new(dtype, Shape::new(dims).unwrap()))
         };
-        TemplateBuilder(Plan::new(inputs.iter().map(tensor).collect()))
+        TemplateBuilder(Trace::new(inputs.iter().map(tensor).collect()))
     }
 
     fn step(
@@ -59,14 +59,14 @@ fn over(axis: i64) -> Attributes {
 
 /// What the comparisons of up to four runs on these inputs find.
 fn found_on(
-    plan: &Plan,
-    other: Option<Plan>,
+    trace: &Trace,
+    other: Option<Trace>,
     fault: Fault,
     rounds: &[Vec<InputValue<TensorData>>],
 ) -> Option<(usize, Wrong)> {
     let native = NativeEngine::new(1);
     let mut engine = Faulty { native, other, fault, before: Vec::new() };
-    let (mut program, mut checks) = (plan.clone(), Checks::default());
+    let (mut program, mut checks) = (trace.clone(), Checks::default());
     for (round, inputs) in rounds.iter().enumerate() {
         let create = |engine: &mut Faulty, input: &InputValue<TensorData>| match input {
             InputValue::Tensor(data) => InputValue::Tensor(engine.create(data.clone()).unwrap()),
@@ -75,9 +75,10 @@ fn found_on(
         };
         let mut tensors: Vec<InputValue<Cell>> =
             inputs.iter().map(|input| create(&mut engine, input)).collect();
-        let last_uses = plan.last_uses();
+        let last_uses = trace.last_uses();
         let checked =
-            launch(&mut engine, plan, &last_uses, &mut program, &mut checks, &mut tensors).unwrap();
+            launch(&mut engine, trace, &last_uses, &mut program, &mut checks, &mut tensors)
+                .unwrap();
         match checked.verdict {
             CheckOutcome::Open => {}
             CheckOutcome::Right => return None,
@@ -92,10 +93,10 @@ fn found_on(
     panic!("never judged");
 }
 
-fn found(plan: &Plan, other: Option<Plan>, fault: Fault) -> Option<(usize, Wrong)> {
+fn found(trace: &Trace, other: Option<Trace>, fault: Fault) -> Option<(usize, Wrong)> {
     let mut dice = Dice::new(5);
-    let rounds: Vec<_> = (0..4).map(|_| values(plan, &mut dice)).collect();
-    found_on(plan, other, fault, &rounds)
+    let rounds: Vec<_> = (0..4).map(|_| values(trace, &mut dice)).collect();
+    found_on(trace, other, fault, &rounds)
 }
 
 fn honest() -> Fault {
@@ -116,7 +117,7 @@ fn f32_at(bytes: &mut [u8], index: usize, change: impl Fn(f32) -> f32) {
 }
 
 /// exp(x) * 2 + y
-fn elementwise(length: usize) -> Plan {
+fn elementwise(length: usize) -> Trace {
     TemplateBuilder::new(&[f32s(&[length]), f32s(&[length])])
         .step(&unary::EXP, &[0], smallvec![])
         .times(2, 2.0)
@@ -133,13 +134,13 @@ fn plans_differ(right: TemplateBuilder, wrong: TemplateBuilder) {
 #[test]
 fn the_last_element_of_a_vector() {
     for length in LENGTHS {
-        let plan = elementwise(length);
-        assert!(found(&plan, None, honest()).is_none());
+        let trace = elementwise(length);
+        assert!(found(&trace, None, honest()).is_none());
         let tail = bytes(|bytes| {
             let last = bytes.len() / 4 - 1;
             f32_at(bytes, last, |x| x * 1.0001);
         });
-        let Some((0, Wrong::Output(0, difference))) = found(&plan, None, tail) else {
+        let Some((0, Wrong::Output(0, difference))) = found(&trace, None, tail) else {
             panic!("{length}");
         };
         assert_eq!((difference.index, difference.count), (vec![length - 1], 1));
@@ -192,21 +193,21 @@ fn the_values_of_the_run_before() {
 
 #[test]
 fn uniform_runs_prove_nothing() {
-    let plan = elementwise(17);
+    let trace = elementwise(17);
     let mut dice = Dice::new(5);
     let ones = |_: &InputValue<TensorData>| {
         let bytes: Vec<u8> = [1f32; 17].iter().flat_map(|x| x.to_le_bytes()).collect();
         let shape = Shape::new(&[17]).unwrap();
         InputValue::Tensor(TensorData::new(DType::F32, shape, bytes.into()).unwrap())
     };
-    let varied = values(&plan, &mut dice);
+    let varied = values(&trace, &mut dice);
     let uniform: Vec<_> = varied.iter().map(ones).collect();
     let rounds = [uniform.clone(), uniform, varied];
     let turned = bytes(|bytes| {
         let values: Vec<u8> = bytes.chunks(4).rev().flatten().copied().collect();
         *bytes = values;
     });
-    assert!(matches!(found_on(&plan, None, turned, &rounds), Some((2, Wrong::Output(..)))));
+    assert!(matches!(found_on(&trace, None, turned, &rounds), Some((2, Wrong::Output(..)))));
 }
 
 #[test]
@@ -283,12 +284,12 @@ fn tensor(dtype: DType, numbers: &[f64]) -> InputValue<TensorData> {
 
 #[test]
 fn integers_that_saturate() {
-    let plan =
+    let trace =
         TemplateBuilder::new(&[(DType::I32, &[3])]).step(&binary::MUL, &[0, 0], smallvec![]).0;
     let rounds = vec![vec![tensor(DType::I32, &[3.0, 70000.0, -5.0])]; 4];
     let saturated = bytes(|bytes| bytes[4..8].copy_from_slice(&i32::MAX.to_le_bytes()));
-    assert!(found_on(&plan, None, saturated, &rounds).is_some());
-    assert!(found_on(&plan, None, honest(), &rounds).is_none());
+    assert!(found_on(&trace, None, saturated, &rounds).is_some());
+    assert!(found_on(&trace, None, honest(), &rounds).is_none());
 }
 
 #[test]
@@ -311,42 +312,42 @@ fn nan_and_infinity() {
 
 #[test]
 fn the_sign_of_a_zero_may_be_another() {
-    let plan = TemplateBuilder::new(&[f32s(&[3])]).step(&unary::RELU, &[0], smallvec![]).0;
+    let trace = TemplateBuilder::new(&[f32s(&[3])]).step(&unary::RELU, &[0], smallvec![]).0;
     let rounds = vec![vec![tensor(DType::F32, &[1.0, 0.0, -2.0])]; 4];
     let negative = bytes(|bytes| f32_at(bytes, 1, |x| -x));
-    assert!(found_on(&plan, None, negative, &rounds).is_none());
+    assert!(found_on(&trace, None, negative, &rounds).is_none());
 }
 
 #[test]
 fn one_integer_in_a_million() {
-    let plan =
+    let trace =
         TemplateBuilder::new(&[(DType::I32, &[1_000_003])]).step(&unary::NEG, &[0], smallvec![]).0;
     let one = bytes(|bytes| bytes[4 * 777_777] ^= 1);
-    let Some((_, Wrong::Output(_, difference))) = found(&plan, None, one) else { panic!() };
+    let Some((_, Wrong::Output(_, difference))) = found(&trace, None, one) else { panic!() };
     assert_eq!((difference.index, difference.count), (vec![777_777], 1));
 }
 
 #[test]
 fn float32_computed_as_bfloat16() {
-    let mut plan = TemplateBuilder::new(&[f32s(&[33])]);
+    let mut trace = TemplateBuilder::new(&[f32s(&[33])]);
     for step in 0..40 {
-        plan = plan.times(step, 1.01);
+        trace = trace.times(step, 1.01);
     }
     let rounded = bytes(|bytes| {
         bytes.chunks_mut(4).for_each(|element| element[..2].fill(0));
     });
-    assert!(found(&plan.0, None, honest()).is_none());
-    assert!(found(&plan.0, None, rounded).is_some());
+    assert!(found(&trace.0, None, honest()).is_none());
+    assert!(found(&trace.0, None, rounded).is_some());
 }
 
 #[test]
 fn an_index_that_is_off_by_one() {
     let argmax = || smallvec![Attribute::ints(&[1i64]), Attribute::Bool(false)];
-    let plan = TemplateBuilder::new(&[f32s(&[5, 33])])
+    let trace = TemplateBuilder::new(&[f32s(&[5, 33])])
         .times(0, 1.1)
         .step(&reduce::ARGMAX, &[1], argmax())
         .0;
     let beside = bytes(|bytes| bytes[0] ^= 1);
-    assert!(found(&plan, None, honest()).is_none());
-    assert!(found(&plan, None, beside).is_some());
+    assert!(found(&trace, None, honest()).is_none());
+    assert!(found(&trace, None, beside).is_some());
 }

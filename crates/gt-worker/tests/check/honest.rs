@@ -1,13 +1,15 @@
-//! Plans computed with more precision than their dtypes have, and by fused programs: no alarm.
+//! Traces computed with more precision than their dtypes have, and by fused programs: no alarm.
 
 use gt_engine_native::{NativeEngine, Tensor};
+use gt_ir::trace::{Input, Trace};
 use gt_ir::{DType, Meta, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::check::{allowed, difference};
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Input, InputValue, Plan};
+use gt_worker::plan::{InputValue, Plan};
+use gt_worker::simplify::simplify;
 
-use crate::check::random::{Dice, random_plan};
+use crate::check::random::{Dice, random_trace};
 
 /// The dtype that a value is widened to.
 fn wider(dtype: DType) -> DType {
@@ -32,16 +34,14 @@ pub fn cast(data: &TensorData, dtype: DType) -> TensorData {
     TensorData::new(dtype, data.shape, bytes.into()).unwrap()
 }
 
-/// The same plan on float64, as code that never rounds in between.
-pub fn widened(plan: &Plan) -> Option<Plan> {
-    let inputs = plan.inputs.iter().map(|input| match *input {
-        Input::Tensor { meta, dies } => {
-            Input::Tensor { meta: Meta::new(wider(meta.dtype), meta.shape), dies }
-        }
+/// The same trace on float64, as code that never rounds in between.
+pub fn widened(trace: &Trace) -> Option<Trace> {
+    let inputs = trace.inputs.iter().map(|input| match *input {
+        Input::Tensor(meta) => Input::Tensor(Meta::new(wider(meta.dtype), meta.shape)),
         number => number,
     });
-    let mut wide = Plan::new(inputs.collect());
-    for step in plan.steps.iter().filter(|step| !step.is_further()) {
+    let mut wide = Trace::new(inputs.collect());
+    for step in trace.steps.iter().filter(|step| !step.is_further()) {
         let lowers = |_| true;
         let mut attributes = step.attributes.clone();
         for attribute in &mut attributes {
@@ -52,8 +52,8 @@ pub fn widened(plan: &Plan) -> Option<Plan> {
         let (operands, varying) = (step.operands.clone(), step.varying.clone());
         wide.push(&lowers, step.operation, operands, attributes, varying).ok()?;
     }
-    wide.outputs.clone_from(&plan.outputs);
-    (wide.steps.len() == plan.steps.len()).then_some(wide)
+    wide.outputs.clone_from(&trace.outputs);
+    (wide.steps.len() == trace.steps.len()).then_some(wide)
 }
 
 pub fn given(
@@ -70,18 +70,18 @@ pub fn given(
 
 pub fn run(
     engine: &mut NativeEngine,
-    plan: &Plan,
+    trace: &Trace,
     inputs: &[InputValue<TensorData>],
 ) -> Option<Vec<TensorData>> {
     let inputs = given(engine, inputs);
-    let made = launch_plainly(engine, plan, &plan.last_uses(), &inputs).ok()?;
+    let made = launch_plainly(engine, trace, &trace.last_uses(), &inputs).ok()?;
     Some(made.iter().map(|tensor| engine.read(tensor).unwrap()).collect())
 }
 
-/// Random values of a plan's inputs, from -2 to 2.
-pub fn values(plan: &Plan, dice: &mut Dice) -> Vec<InputValue<TensorData>> {
+/// Random values of a trace's inputs, from -2 to 2.
+pub fn values(trace: &Trace, dice: &mut Dice) -> Vec<InputValue<TensorData>> {
     let value = |input: &Input| match input {
-        Input::Tensor { meta, .. } => {
+        Input::Tensor(meta) => {
             let mut bytes = Vec::new();
             for _ in 0..meta.shape.numel() {
                 let value = dice.fraction() * 4.0 - 2.0;
@@ -92,19 +92,19 @@ pub fn values(plan: &Plan, dice: &mut Dice) -> Vec<InputValue<TensorData>> {
         }
         Input::Number(number) => InputValue::Number(*number),
     };
-    plan.inputs.iter().map(value).collect()
+    trace.inputs.iter().map(value).collect()
 }
 
-/// Compares what other code gave with a plan's operations.
+/// Compares what other code gave with a trace's operations.
 pub fn found(
     engine: &mut NativeEngine,
-    plan: &Plan,
+    trace: &Trace,
     inputs: &[InputValue<TensorData>],
     others: &[TensorData],
 ) -> Option<String> {
-    let expected = run(engine, plan, inputs)?;
+    let expected = run(engine, trace, inputs)?;
     let tensors = given(engine, inputs);
-    let allowed = allowed(engine, plan, &plan.last_uses(), &tensors).unwrap();
+    let allowed = allowed(engine, trace, &trace.last_uses(), &tensors).unwrap();
     let both = others.iter().zip(&expected).zip(&allowed);
     both.enumerate().find_map(|(output, ((other, expected), allowed))| {
         let other = cast(other, expected.dtype);
@@ -118,9 +118,9 @@ fn more_precision_is_no_difference() {
     let mut compared = 0;
     for seed in 0..400 {
         let mut dice = Dice::new(seed);
-        let plan = random_plan(&mut dice);
-        let Some(wide) = widened(&plan) else { continue };
-        let inputs = values(&plan, &mut dice);
+        let trace = random_trace(&mut dice);
+        let Some(wide) = widened(&trace) else { continue };
+        let inputs = values(&trace, &mut dice);
         let wide_inputs: Vec<_> = (inputs.iter())
             .map(|input| match input {
                 InputValue::Tensor(data) => InputValue::Tensor(cast(data, wider(data.dtype))),
@@ -128,8 +128,8 @@ fn more_precision_is_no_difference() {
             })
             .collect();
         let Some(others) = run(&mut engine, &wide, &wide_inputs) else { continue };
-        if let Some(text) = found(&mut engine, &plan, &inputs, &others) {
-            panic!("seed {seed}: {text}\n{plan}");
+        if let Some(text) = found(&mut engine, &trace, &inputs, &others) {
+            panic!("seed {seed}: {text}\n{trace}");
         }
         compared += 1;
     }
@@ -141,14 +141,14 @@ fn fused_programs_are_no_difference() {
     let mut engine = NativeEngine::new(1);
     for seed in 1000..1300 {
         let mut dice = Dice::new(seed);
-        let plan = random_plan(&mut dice);
-        let inputs = values(&plan, &mut dice);
-        let mut program = engine.prepare(&gt_worker::simplify::simplify(&plan)).unwrap();
+        let trace = random_trace(&mut dice);
+        let inputs = values(&trace, &mut dice);
+        let mut program = engine.prepare(&Plan::new(simplify(&trace))).unwrap();
         let mut tensors = given(&mut engine, &inputs);
         let Ok(made) = engine.launch(&mut program, &mut tensors) else { continue };
         let others: Vec<_> = made.iter().map(|tensor| engine.read(tensor).unwrap()).collect();
-        if let Some(text) = found(&mut engine, &plan, &inputs, &others) {
-            panic!("seed {seed}: {text}\n{plan}");
+        if let Some(text) = found(&mut engine, &trace, &inputs, &others) {
+            panic!("seed {seed}: {text}\n{trace}");
         }
     }
 }

@@ -3,10 +3,11 @@
 use gt_engine_native::NativeEngine;
 use gt_ir::operation::{Sample, SampleOperand};
 use gt_ir::ops::{ALL, binary};
+use gt_ir::trace::{Input, Trace};
 use gt_ir::{DType, Operand, Operation, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::check::{allowed, difference};
-use gt_worker::plan::{Input, InputValue, Plan};
+use gt_worker::plan::InputValue;
 use smallvec::smallvec;
 
 use crate::check::honest::{cast, found, given, run, widened};
@@ -16,11 +17,11 @@ use crate::check::random::Dice;
 const ESTIMATED: &[&str] =
     &["nextafter", "frexp", "draw_poisson", "draw_binomial", "rand", "randn"];
 
-/// A plan of one operation on floats that were multiplied before, so that they are uncertain.
-fn plan_of(
+/// A trace of one operation on floats that were multiplied before, so that they are uncertain.
+fn trace_of(
     operation: &'static Operation,
     sample: &Sample,
-) -> Option<(Plan, Vec<InputValue<TensorData>>)> {
+) -> Option<(Trace, Vec<InputValue<TensorData>>)> {
     let mut dice = Dice::new(u64::from(operation.id));
     let mut inputs = Vec::new();
     let mut values = Vec::new();
@@ -32,11 +33,11 @@ fn plan_of(
                 let value = if meta.dtype.is_exact() { value.floor() } else { value };
                 TensorData::encode(meta.dtype, Scalar::Float(value), &mut bytes);
             }
-            inputs.push(Input::Tensor { meta, dies: false });
+            inputs.push(Input::Tensor(meta));
             values.push(InputValue::Tensor(TensorData::new(meta.dtype, meta.shape, bytes.into())?));
         }
     }
-    let mut plan = Plan::new(inputs);
+    let mut trace = Trace::new(inputs);
     let lowers = |operation: &'static Operation| NativeEngine::new(1).lowers(operation);
     let mut operands = smallvec![];
     let mut next = 0;
@@ -51,18 +52,18 @@ fn plan_of(
                 } else {
                     let factor = Operand::Scalar(Scalar::Float(0.9375));
                     let once = smallvec![value, Operand::Scalar(Scalar::Float(1.03125))];
-                    let once = plan.push(&lowers, &binary::MUL, once, smallvec![], smallvec![]);
+                    let once = trace.push(&lowers, &binary::MUL, once, smallvec![], smallvec![]);
                     let twice = smallvec![Operand::Tensor(once.ok()?), factor];
-                    let twice = plan.push(&lowers, &binary::MUL, twice, smallvec![], smallvec![]);
+                    let twice = trace.push(&lowers, &binary::MUL, twice, smallvec![], smallvec![]);
                     Operand::Tensor(twice.ok()?)
                 }
             }
         });
     }
-    let made = plan.push(&lowers, operation, operands, sample.attributes.clone(), smallvec![]);
+    let made = trace.push(&lowers, operation, operands, sample.attributes.clone(), smallvec![]);
     let made = made.ok()?;
-    plan.outputs = (made..plan.values() as u32).collect();
-    Some((plan, values))
+    trace.outputs = (made..trace.values() as u32).collect();
+    Some((trace, values))
 }
 
 #[test]
@@ -74,20 +75,20 @@ fn float64_is_no_difference() {
             continue;
         }
         for sample in (operation.samples)() {
-            let Some((plan, values)) = plan_of(operation, &sample) else { continue };
-            let Some(wide) = widened(&plan) else { continue };
+            let Some((trace, values)) = trace_of(operation, &sample) else { continue };
+            let Some(wide) = widened(&trace) else { continue };
             let wide_values: Vec<_> = values
                 .iter()
                 .zip(&wide.inputs)
                 .map(|(value, input)| match (value, input) {
-                    (InputValue::Tensor(data), Input::Tensor { meta, .. }) => {
+                    (InputValue::Tensor(data), Input::Tensor(meta)) => {
                         InputValue::Tensor(cast(data, meta.dtype))
                     }
                     _ => value.clone(),
                 })
                 .collect();
             let Some(others) = run(&mut engine, &wide, &wide_values) else { continue };
-            if let Some(text) = found(&mut engine, &plan, &values, &others) {
+            if let Some(text) = found(&mut engine, &trace, &values, &others) {
                 wrong.push(format!("{} {:?}: {text}", operation.name, sample.attributes));
             }
         }
@@ -112,10 +113,10 @@ fn another_number_is_a_difference() {
             if sample.operands.iter().any(is_short) {
                 continue;
             }
-            let Some((plan, values)) = plan_of(operation, &sample) else { continue };
-            let Some(expected) = run(&mut engine, &plan, &values) else { continue };
+            let Some((trace, values)) = trace_of(operation, &sample) else { continue };
+            let Some(expected) = run(&mut engine, &trace, &values) else { continue };
             let tensors = given(&mut engine, &values);
-            let allowed = allowed(&mut engine, &plan, &plan.last_uses(), &tensors).unwrap();
+            let allowed = allowed(&mut engine, &trace, &trace.last_uses(), &tensors).unwrap();
             for (place, (data, allowed)) in expected.iter().zip(&allowed).enumerate() {
                 let is_known = matches!(data.dtype, DType::F32 | DType::F64 | DType::I64);
                 let count = data.shape.numel();

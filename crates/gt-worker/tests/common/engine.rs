@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
-use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData};
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData, Trace};
 use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError, Joining};
@@ -72,7 +72,7 @@ fn wide(operand: &Operand<Vector>, length: usize) -> Vec<f64> {
 
 impl Engine for Vectors {
     type Tensor = Vector;
-    type Program = (Plan, Vec<Option<u32>>);
+    type Program = (Trace, Vec<Option<u32>>);
 
     fn name(&self) -> &str {
         "vectors"
@@ -134,7 +134,7 @@ impl Engine for Vectors {
     }
 
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError> {
-        Ok((plan.clone(), plan.last_uses()))
+        Ok((plan.trace.clone(), plan.trace.last_uses()))
     }
 
     fn warmup(&self) -> u32 {
@@ -158,11 +158,11 @@ impl Engine for Vectors {
 
     fn launch_cold(
         &mut self,
-        (plan, last_uses): &mut Self::Program,
+        (trace, last_uses): &mut Self::Program,
         inputs: &mut [InputValue<Vector>],
     ) -> Result<Vec<Vector>, EngineError> {
-        let (plan, last_uses) = (plan.clone(), last_uses.clone());
-        launch_plainly(self, &plan, &last_uses, inputs)
+        let (trace, last_uses) = (trace.clone(), last_uses.clone());
+        launch_plainly(self, &trace, &last_uses, inputs)
     }
 
     fn is_unchecked(&mut self, _program: &mut Self::Program) -> bool {

@@ -1,7 +1,7 @@
 //! Units under construction: where each value is computed, and how a group reads it.
 
+use gt_ir::trace::{Input, Source, Trace};
 use gt_ir::{DType, Operand};
-use gt_worker::plan::{Input, Plan, Source};
 use rustc_hash::FxHashMap;
 
 use crate::program::group::{Granularity, Group, GroupInput, GroupNode, GroupNodeKind, NodeSource};
@@ -41,7 +41,7 @@ pub(super) enum Draft {
 /// A group under construction.
 pub(super) struct GroupDraft {
     pub(super) group: Group,
-    /// The nodes that compute values of the plan, by value.
+    /// The nodes that compute values of the trace, by value.
     pub(super) values: FxHashMap<u32, u16>,
     /// Whether another unit reads one of these values.
     pub(super) is_read: bool,
@@ -58,7 +58,7 @@ impl GroupDraft {
     /// that cast and broadcast it as needed.
     pub(super) fn read(
         &mut self,
-        plan: &Plan,
+        trace: &Trace,
         origins: &[ValueOrigin],
         unit: usize,
         source: Source,
@@ -79,10 +79,10 @@ impl GroupDraft {
             }
             return from;
         }
-        let number = is_number(plan, source);
+        let number = is_number(trace, source);
         let given = match source {
             Operand::Tensor(value) if !number => {
-                plan.meta(value).tensor().expect("the value is a tensor").dtype
+                trace.meta(value).tensor().expect("the value is a tensor").dtype
             }
             _ => wanted,
         };
@@ -130,11 +130,11 @@ impl GroupDraft {
 }
 
 /// Returns whether a source is a number rather than a tensor.
-pub(super) fn is_number(plan: &Plan, source: Source) -> bool {
+pub(super) fn is_number(trace: &Trace, source: Source) -> bool {
     match source {
         Operand::Scalar(_) => true,
         Operand::Tensor(value) => {
-            matches!(plan.inputs.get(value as usize), Some(Input::Number(_)))
+            matches!(trace.inputs.get(value as usize), Some(Input::Number(_)))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Liveness: only values that other units need are written to memory, and the memory of dead values
 //! is reused.
 
+use gt_ir::trace::Trace;
 use gt_ir::{Meta, Operand};
-use gt_worker::plan::Plan;
 
 use super::Builder;
 use super::draft::{Draft, GroupDraft};
@@ -12,14 +12,14 @@ use crate::program::group::{
 };
 use crate::program::verified::VerifiedGroup;
 
-/// Returns, for each unit, the values that are not needed after it. The plan's outputs are needed
+/// Returns, for each unit, the values that are not needed after it. The trace's outputs are needed
 /// to the end.
-pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
-    let mut last: Vec<Option<usize>> = vec![None; plan.values()];
+pub fn dying(trace: &Trace, units: &[Unit]) -> Vec<Vec<u32>> {
+    let mut last: Vec<Option<usize>> = vec![None; trace.values()];
     for (index, unit) in units.iter().enumerate() {
         let mut uses = |value: u32| last[value as usize] = Some(index);
         match unit {
-            Unit::Single(step) => plan.steps[*step as usize].reads().for_each(&mut uses),
+            Unit::Single(step) => trace.steps[*step as usize].reads().for_each(&mut uses),
             Unit::Group(group) => {
                 let sources = group.inputs.iter().filter_map(|input| input.source.tensor());
                 sources.for_each(|&value| uses(value));
@@ -29,7 +29,7 @@ pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
     let mut dying = vec![Vec::new(); units.len()];
     for (value, last) in last.into_iter().enumerate() {
         if let Some(last) = last
-            && !plan.outputs.contains(&(value as u32))
+            && !trace.outputs.contains(&(value as u32))
         {
             dying[last].push(value as u32);
         }
@@ -40,8 +40,8 @@ pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
 impl Builder<'_> {
     /// Returns the units, once it is known which values other units need.
     pub(super) fn finish(self) -> Vec<Unit> {
-        let Builder { plan, drafts, origins } = self;
-        let mut unit_of_step = vec![usize::MAX; plan.steps.len()];
+        let Builder { trace, drafts, origins } = self;
+        let mut unit_of_step = vec![usize::MAX; trace.steps.len()];
         for (unit, draft) in drafts.iter().enumerate() {
             match draft {
                 Draft::Gone => {}
@@ -51,17 +51,17 @@ impl Builder<'_> {
                 }
             }
         }
-        let mut outside = vec![false; plan.values()];
-        plan.outputs.iter().for_each(|&value| outside[value as usize] = true);
-        let mut last_unit = vec![0; plan.values()];
-        for (index, step) in plan.steps.iter().enumerate() {
+        let mut outside = vec![false; trace.values()];
+        trace.outputs.iter().for_each(|&value| outside[value as usize] = true);
+        let mut last_unit = vec![0; trace.values()];
+        for (index, step) in trace.steps.iter().enumerate() {
             for value in step.reads() {
                 let unit = unit_of_step[index];
                 last_unit[value as usize] = unit.max(last_unit[value as usize]);
                 outside[value as usize] |= origins[value as usize].unit() != Some(unit);
             }
         }
-        plan.outputs.iter().for_each(|&value| last_unit[value as usize] = usize::MAX);
+        trace.outputs.iter().for_each(|&value| last_unit[value as usize] = usize::MAX);
         let finished = drafts.into_iter().enumerate().filter_map(|(unit, draft)| match draft {
             Draft::Gone => None,
             Draft::Single(step) => Some(Unit::Single(step)),
@@ -76,8 +76,8 @@ impl Builder<'_> {
                 kept.sort_unstable();
                 let dies = |value: u32| last_unit[value as usize] == unit;
                 for (value, node) in kept {
-                    let meta = plan.meta(value).tensor().copied().expect("nodes compute tensors");
-                    let replaces = replaced(plan, &group, node, meta, &dies);
+                    let meta = trace.meta(value).tensor().copied().expect("nodes compute tensors");
+                    let replaces = replaced(trace, &group, node, meta, &dies);
                     group.outputs.push(Output { node, value, meta, replaces });
                 }
                 Some(Unit::Group(Box::new(VerifiedGroup::new(group))))
@@ -90,7 +90,7 @@ impl Builder<'_> {
 /// Returns the inputs whose memory a node's result may take: those that no later node reads, and
 /// that the node itself reads at most as the first operand of a kernel that may run in place.
 fn replaced(
-    plan: &Plan,
+    trace: &Trace,
     group: &Group,
     node: u16,
     meta: Meta,
@@ -104,7 +104,7 @@ fn replaced(
     let may = |(index, input): (usize, &GroupInput)| {
         let Operand::Tensor(value) = input.source else { return None };
         let alike = group.inputs.iter().filter(|other| other.source == input.source).count();
-        let fits = plan.meta(value) == Operand::Tensor(meta)
+        let fits = trace.meta(value) == Operand::Tensor(meta)
             && input.granularity == Granularity::PerElement
             && alike == 1
             && dies(value);

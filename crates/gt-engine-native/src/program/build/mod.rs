@@ -1,10 +1,10 @@
-//! Converts a plan to units.
+//! Converts a trace to units.
 //!
 //! Elementwise operations and reductions are added to groups, step by step; each other step is a
 //! unit of its own.
 //!
 //! - Here: elementwise operations, and merging of groups.
-//! - [`reductions`] finds the reductions of a plan.
+//! - [`reductions`] finds the reductions of a trace.
 //! - [`draft`]: units under construction.
 //! - [`liveness`]: which values other units need, and for how long.
 
@@ -13,8 +13,8 @@ mod liveness;
 mod reductions;
 
 use gt_ir::ops::binary::POW;
+use gt_ir::trace::{Trace, TraceStep};
 use gt_ir::{Operand, Shape};
-use gt_worker::plan::{Plan, PlanStep};
 use rustc_hash::FxHashMap;
 
 use super::Unit;
@@ -26,27 +26,27 @@ pub use liveness::dying;
 /// The most nodes of a group.
 const MOST_NODES: usize = 256;
 
-/// Splits a plan into units, ordered so that each reads only results of earlier ones.
-pub fn units(plan: &Plan) -> Vec<Unit> {
+/// Splits a trace into units, ordered so that each reads only results of earlier ones.
+pub fn units(trace: &Trace) -> Vec<Unit> {
     let mut builder =
-        Builder { plan, drafts: Vec::new(), origins: vec![ValueOrigin::Input; plan.values()] };
-    for (index, step) in plan.steps.iter().enumerate() {
+        Builder { trace, drafts: Vec::new(), origins: vec![ValueOrigin::Input; trace.values()] };
+    for (index, step) in trace.steps.iter().enumerate() {
         builder.step(index as u32, step);
     }
     builder.finish()
 }
 
-/// Splits a plan into drafts of units, step by step.
+/// Splits a trace into drafts of units, step by step.
 struct Builder<'a> {
-    plan: &'a Plan,
+    trace: &'a Trace,
     drafts: Vec<Draft>,
     origins: Vec<ValueOrigin>,
 }
 
 impl Builder<'_> {
     /// Adds a step to a group, or makes it a unit of its own.
-    fn step(&mut self, index: u32, step: &PlanStep) {
-        let value = self.plan.inputs.len() as u32 + index;
+    fn step(&mut self, index: u32, step: &TraceStep) {
+        let value = self.trace.inputs.len() as u32 + index;
         let is_fused = step.output.shape.numel() > 0
             && (self.add_elementwise(index, value, step) || self.add_reduction(index, value, step));
         if !is_fused {
@@ -67,7 +67,7 @@ impl Builder<'_> {
 
     /// Returns the group that computes the last of a step's operands, if all operands are available
     /// in it.
-    fn group_of_last(&self, step: &PlanStep) -> Option<usize> {
+    fn group_of_last(&self, step: &TraceStep) -> Option<usize> {
         let origins = || step.reads().map(|value| self.origins[value as usize]);
         let last = origins().filter_map(ValueOrigin::unit).max()?;
         let within = origins().all(|origin| origin != ValueOrigin::Unit(last));
@@ -76,8 +76,8 @@ impl Builder<'_> {
     }
 
     /// Adds an elementwise step to a group; returns false if it is not elementwise.
-    fn add_elementwise(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
-        let Some(tile_kernel) = tile_kernel(self.plan, step) else { return false };
+    fn add_elementwise(&mut self, index: u32, value: u32, step: &TraceStep) -> bool {
+        let Some(tile_kernel) = tile_kernel(self.trace, step) else { return false };
         let shape = step.output.shape;
         let joined = self.group_of_last(step).filter(|&unit| self.accepts(unit, step));
         let unit = joined.unwrap_or_else(|| self.open_group(shape));
@@ -93,9 +93,9 @@ impl Builder<'_> {
         for (place, source) in step.operands.iter().enumerate() {
             let wanted = tile_kernel.kernel.inputs()[place];
             inputs[place] =
-                draft.read(self.plan, &self.origins, unit, *source, wanted, granularity);
+                draft.read(self.trace, &self.origins, unit, *source, wanted, granularity);
             if let (true, 1, NodeSource::Input(input)) = (is_power, place, inputs[place])
-                && is_number(self.plan, *source)
+                && is_number(self.trace, *source)
             {
                 kind = GroupNodeKind::Power(input);
             }
@@ -116,7 +116,7 @@ impl Builder<'_> {
 
     /// Merges earlier groups that a step reads into its group, unless other units have read them:
     /// their results then need not be written to memory.
-    fn merge_producers(&mut self, unit: usize, step: &PlanStep) {
+    fn merge_producers(&mut self, unit: usize, step: &TraceStep) {
         for value in step.reads() {
             let ValueOrigin::Node { unit: origin, .. } = self.origins[value as usize] else {
                 continue;
@@ -154,7 +154,7 @@ impl Builder<'_> {
     }
 
     /// Returns whether a group can compute an elementwise step.
-    fn accepts(&self, unit: usize, step: &PlanStep) -> bool {
+    fn accepts(&self, unit: usize, step: &TraceStep) -> bool {
         let Draft::Group(draft) = &self.drafts[unit] else { return false };
         let group = &draft.group;
         let shape = step.output.shape;
@@ -166,7 +166,7 @@ impl Builder<'_> {
     /// Returns whether a step reads the group's values with the granularity in which they are
     /// computed. A value for each row must broadcast along the row; if the reduced axes were
     /// dropped, it would broadcast along the columns.
-    fn reads_granularity(&self, unit: usize, step: &PlanStep) -> bool {
+    fn reads_granularity(&self, unit: usize, step: &TraceStep) -> bool {
         let Draft::Group(draft) = &self.drafts[unit] else { return false };
         let group = &draft.group;
         step.operands.iter().filter_map(Operand::tensor).all(|value| {
@@ -176,7 +176,7 @@ impl Builder<'_> {
             if origin != unit {
                 return true;
             }
-            let meta = self.plan.meta(*value).tensor().copied().expect("nodes compute tensors");
+            let meta = self.trace.meta(*value).tensor().copied().expect("nodes compute tensors");
             match group.nodes[node as usize].granularity {
                 Granularity::PerElement => step.output.shape == group.shape,
                 Granularity::PerRow => {

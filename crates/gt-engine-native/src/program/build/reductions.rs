@@ -3,7 +3,7 @@
 
 use gt_ir::Operand;
 use gt_ir::shape::axes;
-use gt_worker::plan::PlanStep;
+use gt_ir::trace::TraceStep;
 
 use super::Builder;
 use super::draft::{Draft, ValueOrigin};
@@ -18,9 +18,9 @@ const MOST_COLUMNS: usize = 1 << 16;
 impl Builder<'_> {
     /// Adds a reduction to a group, as a node if it reduces rows, else as an epilogue; returns
     /// false if it cannot be added.
-    pub(super) fn add_reduction(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
+    pub(super) fn add_reduction(&mut self, index: u32, value: u32, step: &TraceStep) -> bool {
         let Some(&operand) = step.operands.first().and_then(Operand::tensor) else { return false };
-        let Some(meta) = self.plan.meta(operand).tensor().copied() else { return false };
+        let Some(meta) = self.trace.meta(operand).tensor().copied() else { return false };
         let Some(folding) = folding(step, meta.dtype) else { return false };
         if meta.shape.numel() == 0 {
             return false;
@@ -58,7 +58,7 @@ impl Builder<'_> {
             draft.group.split = Some(split);
             let source = Operand::Tensor(operand);
             let from = draft.read(
-                self.plan,
+                self.trace,
                 &self.origins,
                 unit,
                 source,
@@ -106,7 +106,7 @@ impl Builder<'_> {
         unit: usize,
         index: u32,
         value: u32,
-        step: &PlanStep,
+        step: &TraceStep,
         operand: u32,
         folding: Folding,
         kind: EpilogueKind,
@@ -114,7 +114,7 @@ impl Builder<'_> {
         let Draft::Group(draft) = &mut self.drafts[unit] else { return false };
         let source = Operand::Tensor(operand);
         let from = draft.read(
-            self.plan,
+            self.trace,
             &self.origins,
             unit,
             source,

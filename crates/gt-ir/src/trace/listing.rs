@@ -1,16 +1,17 @@
-//! Plans as text.
+//! Traces as text.
 
 use std::fmt::{self, Write};
 
-use gt_ir::{Meta, Operand, Scalar};
-
-use crate::plan::{Input, Plan, PlanStep, Source};
+use super::{Input, Source, Trace, TraceStep};
+use crate::instruction::Operand;
+use crate::operation::Meta;
+use crate::scalar::Scalar;
 
 /// The most operations that a summary names.
 const NAMED: usize = 6;
 
-impl Plan {
-    /// `12 operations (matmul add relu ...)`
+impl Trace {
+    /// Returns its operations as `12 operations (matmul add relu ...)`.
     pub fn summary(&self) -> String {
         let names: Vec<&str> =
             self.steps.iter().map(|step| step.operation.name).take(NAMED).collect();
@@ -20,7 +21,7 @@ impl Plan {
 
     /// Returns a step as `%7 = add(%3, 0.5) float32 (2, 3)`.
     pub fn line(&self, index: usize) -> String {
-        let PlanStep { operation, operands, attributes, varying, output } = &self.steps[index];
+        let TraceStep { operation, operands, attributes, varying, output } = &self.steps[index];
         let mut given: Vec<String> = operands.iter().map(source).collect();
         for (of, attribute) in operation.named(attributes) {
             if of.varies && !varying.is_empty() {
@@ -35,14 +36,11 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (value, input) in self.inputs.iter().enumerate() {
             match input {
-                Input::Tensor { meta, dies } => {
-                    let dies = if *dies { ", given away" } else { "" };
-                    writeln!(f, "%{value}: {}{dies}", tensor(meta))?;
-                }
+                Input::Tensor(meta) => writeln!(f, "%{value}: {}", tensor(meta))?,
                 Input::Number(Scalar::Bool(_)) => writeln!(f, "%{value}: a bool")?,
                 Input::Number(Scalar::Int(_)) => writeln!(f, "%{value}: an integer")?,
                 Input::Number(Scalar::Float(_)) => writeln!(f, "%{value}: a number")?,
@@ -72,37 +70,35 @@ fn tensor(meta: &Meta) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use gt_ir::instruction::Attribute;
-    use gt_ir::ops::{binary, slice};
-    use gt_ir::{DType, Shape};
     use smallvec::smallvec;
 
+    use super::*;
+    use crate::instruction::Attribute;
+    use crate::ops::{binary, slice};
+    use crate::{DType, Shape};
+
     #[test]
-    fn a_plan_can_be_read() {
+    fn a_trace_can_be_read() {
         let meta = Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap());
-        let inputs = vec![
-            Input::Tensor { meta, dies: true },
-            Input::Number(Scalar::Int(0)),
-            Input::Number(Scalar::Int(1)),
-        ];
-        let mut plan = Plan::new(inputs);
+        let inputs =
+            vec![Input::Tensor(meta), Input::Number(Scalar::Int(0)), Input::Number(Scalar::Int(1))];
+        let mut trace = Trace::new(inputs);
         let half = smallvec![Operand::Tensor(0), Operand::Scalar(Scalar::Float(0.5))];
-        plan.push(&|_| true, &binary::ADD, half, smallvec![], smallvec![]).unwrap();
+        trace.push(&|_| true, &binary::ADD, half, smallvec![], smallvec![]).unwrap();
         let region = [[0, 1], [1, 2], [1, 1]].map(|ints| Attribute::ints(&ints));
         let region = region.into_iter().collect();
         let sum = smallvec![Operand::Tensor(3)];
-        plan.push(&|_| true, &slice::SLICE, sum, region, smallvec![1, 2]).unwrap();
-        plan.outputs = vec![4];
+        trace.push(&|_| true, &slice::SLICE, sum, region, smallvec![1, 2]).unwrap();
+        trace.outputs = vec![4];
         let expected = "\
-%0: float32 (2, 3), given away
+%0: float32 (2, 3)
 %1: an integer
 %2: an integer
 %3 = add(%0, 0.5) float32 (2, 3)
 %4 = slice(%3, starts=[%1,%2], sizes=[1,2], steps=[1,1]) float32 (1, 2)
 outputs: %4
 ";
-        assert_eq!(plan.to_string(), expected);
-        assert_eq!(plan.summary(), "2 operations (add slice)");
+        assert_eq!(trace.to_string(), expected);
+        assert_eq!(trace.summary(), "2 operations (add slice)");
     }
 }

@@ -1,15 +1,16 @@
-//! Cache keys of plans: equal for equal plans, and only for these.
+//! Cache keys of traces: equal for equal traces, and only for these.
 
-use gt_ir::{Attribute, Operand, Scalar};
+use super::{Input, Trace};
+use crate::instruction::{Attribute, Operand};
+use crate::operation::Meta;
+use crate::scalar::Scalar;
 
-use super::{Input, Plan};
-
-/// A plan's key. The values of number inputs, which may differ in each run, are not part of it;
-/// their kinds are.
-pub fn key(plan: &Plan) -> Vec<u8> {
-    let mut key = Vec::with_capacity(64 * plan.steps.len());
+/// Returns a trace's key. The values of number inputs, which may differ in each run, are not part
+/// of it; their kinds are.
+pub fn key(trace: &Trace) -> Vec<u8> {
+    let mut key = Vec::with_capacity(64 * trace.steps.len());
     let number = |key: &mut Vec<u8>, number: u64| key.extend(number.to_le_bytes());
-    let meta = |key: &mut Vec<u8>, meta: &gt_ir::Meta| {
+    let meta = |key: &mut Vec<u8>, meta: &Meta| {
         key.extend([meta.dtype as u8, meta.shape.rank() as u8]);
         meta.shape.iter().for_each(|&length| key.extend((length as u64).to_le_bytes()));
     };
@@ -24,12 +25,11 @@ pub fn key(plan: &Plan) -> Vec<u8> {
             key.extend(value.to_bits().to_le_bytes());
         }
     };
-    key.push(u8::from(plan.compile));
-    number(&mut key, plan.inputs.len() as u64);
-    for input in &plan.inputs {
+    number(&mut key, trace.inputs.len() as u64);
+    for input in &trace.inputs {
         match input {
-            Input::Tensor { meta: of, dies } => {
-                key.push(u8::from(*dies));
+            Input::Tensor(of) => {
+                key.push(0);
                 meta(&mut key, of);
             }
             Input::Number(Scalar::Bool(_)) => key.push(4),
@@ -37,7 +37,7 @@ pub fn key(plan: &Plan) -> Vec<u8> {
             Input::Number(Scalar::Float(_)) => key.push(6),
         }
     }
-    for step in &plan.steps {
+    for step in &trace.steps {
         key.extend(step.operation.id.to_le_bytes());
         key.extend([step.operands.len() as u8, step.attributes.len() as u8]);
         for source in &step.operands {
@@ -49,7 +49,7 @@ pub fn key(plan: &Plan) -> Vec<u8> {
                 Operand::Scalar(constant) => scalar(&mut key, constant),
             }
         }
-        let varies = gt_ir::template::varying_attribute(step.operation);
+        let varies = step.operation.varying_attribute();
         for (index, attribute) in step.attributes.iter().enumerate() {
             match attribute {
                 Attribute::None => key.push(0),
@@ -69,6 +69,6 @@ pub fn key(plan: &Plan) -> Vec<u8> {
         step.varying.iter().for_each(|value| key.extend(value.to_le_bytes()));
     }
     number(&mut key, u64::MAX);
-    plan.outputs.iter().for_each(|value| key.extend(value.to_le_bytes()));
+    trace.outputs.iter().for_each(|value| key.extend(value.to_le_bytes()));
     key
 }
