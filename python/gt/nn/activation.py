@@ -3,66 +3,48 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import InitVar
 from typing import Any
 
 import gt
 from gt._gt import Tensor
 from gt.nn import functional as F
 from gt.nn import init as _init
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.module import Module
 from gt.nn.parameter import Parameter
 
 
-def _in_place(inplace: bool) -> str:
-    """Return the repr's text of `inplace`, for the end of a list of options."""
-    return ", inplace=True" if inplace else ""
-
-
-class _MaybeInPlace(Module):
+@options
+class _MaybeInPlace(Forwarding):
     """An activation whose only option is `inplace`."""
 
-    def __init__(self, inplace: bool = False):
-        super().__init__()
-        self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return "inplace=True" if self.inplace else ""
+    inplace: bool = False
 
 
-class ReLU(_MaybeInPlace):
+class ReLU(_MaybeInPlace, function=F.relu):
     """max(x, 0); with `inplace`, it is stored in the input.
 
     >>> gt.nn.ReLU()(gt.tensor([-1.0, 2.0]))
     tensor([0., 2.], dtype=float32)
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.relu(input, self.inplace)
 
-
-class Threshold(Module):
+@options
+class Threshold(Forwarding, function=F.threshold):
     """x where it is above `threshold`, `value` elsewhere.
 
     >>> gt.nn.Threshold(1, 20)(gt.tensor([0.5, 2.0]))
     tensor([20.,  2.], dtype=float32)
     """
 
-    def __init__(self, threshold: float, value: float, inplace: bool = False):
-        super().__init__()
-        self.threshold, self.value, self.inplace = threshold, value, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.threshold(input, self.threshold, self.value, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"threshold={self.threshold}, value={self.value}{_in_place(self.inplace)}"
+    threshold: float
+    value: float
+    inplace: bool = False
 
 
-class RReLU(Module):
+@options
+class RReLU(Forwarding, function=F.rrelu):
     """x where it is positive, x times a slope elsewhere (Xu et al., 2015).
 
     In training mode, each slope is drawn from [lower, upper); otherwise all are their mean.
@@ -71,112 +53,71 @@ class RReLU(Module):
     tensor([-0.5,  2. ], dtype=float32)
     """
 
-    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
-        super().__init__()
-        self.lower, self.upper, self.inplace = lower, upper, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"lower={self.lower}, upper={self.upper}{_in_place(self.inplace)}"
+    lower: float = 1.0 / 8
+    upper: float = 1.0 / 3
+    inplace: bool = False
 
 
-class Hardtanh(Module):
+@options
+class Hardtanh(Forwarding, function=F.hardtanh):
     """x clamped to [min_val, max_val]; `min_value` and `max_value` are the old names.
 
     >>> gt.nn.Hardtanh()(gt.tensor([-3.0, 0.5, 3.0]))
     tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
 
-    def __init__(
-        self,
-        min_val: float = -1.0,
-        max_val: float = 1.0,
-        inplace: bool = False,
-        min_value: float | None = None,
-        max_value: float | None = None,
-    ):
-        super().__init__()
-        for old, given in (("min_val", min_value), ("max_val", max_value)):
+    min_val: float = -1.0
+    max_val: float = 1.0
+    inplace: bool = False
+    min_value: InitVar[float | None] = None
+    max_value: InitVar[float | None] = None
+
+    def __post_init__(self, min_value: float | None, max_value: float | None) -> None:
+        for name, given in (("min_val", min_value), ("max_val", max_value)):
             if given is not None:
                 warnings.warn(
-                    f"keyword argument `{old}ue` is deprecated and renamed to `{old}`",
+                    f"keyword argument `{name}ue` is deprecated and renamed to `{name}`",
                     FutureWarning,
-                    stacklevel=2,
+                    stacklevel=4,
                 )
-        self.min_val = min_val if min_value is None else min_value
-        self.max_val = max_val if max_value is None else max_value
-        self.inplace = inplace
+                setattr(self, name, given)
         if self.max_val <= self.min_val:
             raise AssertionError(
                 f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})"
             )
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"min_val={self.min_val}, max_val={self.max_val}{_in_place(self.inplace)}"
-
 
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6)."""
 
+    _shown = ("inplace",)
+
     def __init__(self, inplace: bool = False):
         super().__init__(0.0, 6.0, inplace)
 
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return "inplace=True" if self.inplace else ""
 
-
-class Hardsigmoid(_MaybeInPlace):
+class Hardsigmoid(_MaybeInPlace, function=F.hardsigmoid):
     """x / 6 + 1/2, clamped to [0, 1]."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.hardsigmoid(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return an empty string, as in PyTorch."""
-        return ""
+    _shown = ()
 
 
-class Hardswish(_MaybeInPlace):
+class Hardswish(_MaybeInPlace, function=F.hardswish):
     """x * hardsigmoid(x) (Howard et al., 2019)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.hardswish(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return an empty string, as in PyTorch."""
-        return ""
+    _shown = ()
 
 
-class LeakyReLU(Module):
+@options
+class LeakyReLU(Forwarding, function=F.leaky_relu):
     """x where it is positive, `negative_slope` * x elsewhere.
 
     >>> gt.nn.LeakyReLU(0.5)(gt.tensor([-1.0, 2.0]))
     tensor([-0.5,  2. ], dtype=float32)
     """
 
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
-        super().__init__()
-        self.negative_slope, self.inplace = negative_slope, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"negative_slope={self.negative_slope}{_in_place(self.inplace)}"
+    negative_slope: float = 0.01
+    inplace: bool = False
 
 
 class PReLU(Module):
@@ -213,27 +154,18 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class _Shrink(Module):
-    def __init__(self, lambd: float = 0.5):
-        super().__init__()
-        self.lambd = lambd
+@options
+class _Shrink(Forwarding):
+    lambd: float = 0.5
 
     def extra_repr(self) -> str:
         """Return the options shown in the repr."""
         return f"{self.lambd}"
 
 
-class Hardshrink(_Shrink):
+class Hardshrink(_Shrink, function=F.hardshrink):
     """x where |x| > `lambd`, 0 elsewhere."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.hardshrink(input, self.lambd)
 
-
-class Softshrink(_Shrink):
+class Softshrink(_Shrink, function=F.softshrink):
     """x moved towards 0 by `lambd`, but not beyond 0."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.softshrink(input, self.lambd)

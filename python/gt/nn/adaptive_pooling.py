@@ -3,99 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gt._gt import Tensor
 from gt.nn import functional as F
-from gt.nn.module import Module
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.sizes import per_axis
 
 Size = int | tuple[int, ...]
 OptionalSize = int | None | tuple[int | None, ...]
 
 
-class _AdaptiveAvgPoolNd(Module):
-    axes: int
-    output_size: Any
-
-    def __init__(self, output_size: OptionalSize):
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the averages of windows that cover the input."""
-        pools = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
-        return pools[self.axes - 1](input, self.output_size)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"output_size={self.output_size}"
+@options
+class _AdaptiveAvgPoolNd(Forwarding):
+    output_size: OptionalSize
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd, function=F.adaptive_avg_pool1d):
     """Averages of `output_size` windows over the last axis.
 
     >>> gt.nn.AdaptiveAvgPool1d(5)(gt.randn(1, 64, 8)).shape
     (1, 64, 5)
     """
 
-    axes = 1
 
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd, function=F.adaptive_avg_pool2d):
     """Averages of windows over the last two axes; None keeps the length of an axis.
 
     >>> gt.nn.AdaptiveAvgPool2d((5, None))(gt.randn(1, 64, 8, 9)).shape
     (1, 64, 5, 9)
     """
 
-    axes = 2
 
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd, function=F.adaptive_avg_pool3d):
     """Averages of windows over the last three axes; None keeps the length of an axis."""
 
-    axes = 3
+
+@options
+class _AdaptiveMaxPoolNd(Forwarding):
+    output_size: OptionalSize
+    return_indices: bool = False
+
+    _shown = ("output_size",)
 
 
-class _AdaptiveMaxPoolNd(Module):
-    axes: int
-    output_size: Any
-
-    def __init__(self, output_size: OptionalSize, return_indices: bool = False):
-        super().__init__()
-        self.output_size, self.return_indices = output_size, return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        """Return maxima of windows that cover the input, and indices with `return_indices`."""
-        pools = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
-        return pools[self.axes - 1](input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool1d):
     """Maxima of `output_size` windows over the last axis."""
 
-    axes = 1
 
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool2d):
     """Maxima of windows over the last two axes; None keeps the length of an axis."""
 
-    axes = 2
 
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool3d):
     """Maxima of windows over the last three axes; None keeps the length of an axis."""
 
-    axes = 3
 
-
-class _FractionalMaxPoolNd(Module):
+class _FractionalMaxPoolNd(Forwarding):
     axes: int
+    kernel_size: tuple
+    output_size: tuple | None
+    output_ratio: tuple | None
+    return_indices: bool
+    _random_samples: Tensor | None
+    _shown = ()
 
     def __init__(
         self,
@@ -123,20 +93,8 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input: Tensor) -> Any:
-        """Return the maximum of each window and, with `return_indices`, its index."""
-        pool = F.fractional_max_pool2d if self.axes == 2 else F.fractional_max_pool3d
-        return pool(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
-            _random_samples=self._random_samples,
-        )
 
-
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
+class FractionalMaxPool2d(_FractionalMaxPoolNd, function=F.fractional_max_pool2d):
     """The maximum of windows over the last two axes that start at random positions (Graham, 2015).
 
     Args:
@@ -154,34 +112,34 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     axes = 2
 
 
-class FractionalMaxPool3d(_FractionalMaxPoolNd):
+class FractionalMaxPool3d(_FractionalMaxPoolNd, function=F.fractional_max_pool3d):
     """Fractional max pooling over the last three axes; arguments as of `FractionalMaxPool2d`."""
 
     axes = 3
 
 
-class _MaxUnpoolNd(Module):
-    axes: int
+@options
+class _MaxUnpoolNd(Forwarding):
+    kernel_size: Size
+    stride: Size | None = None
+    padding: Size = 0
 
-    def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0):
-        super().__init__()
-        self.kernel_size = per_axis(kernel_size, self.axes)
-        self.stride = per_axis(kernel_size if stride is None else stride, self.axes)
-        self.padding = per_axis(padding, self.axes)
+    axes = 0
 
-    def forward(
+    def __post_init__(self) -> None:
+        stride = self.kernel_size if self.stride is None else self.stride
+        self.stride = per_axis(stride, self.axes)
+        self.kernel_size = per_axis(self.kernel_size, self.axes)
+        self.padding = per_axis(self.padding, self.axes)
+
+    def forward(  # type: ignore[override]
         self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
     ) -> Tensor:
         """Return values at the indices that pooling returned, with zeros elsewhere."""
-        unpool = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self.axes - 1]
-        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return self._result(input, indices, output_size=output_size)
 
 
-class MaxUnpool1d(_MaxUnpoolNd):
+class MaxUnpool1d(_MaxUnpoolNd, function=F.max_unpool1d):
     """The partial inverse of `MaxPool1d`: all values but the maxima are zero.
 
     Args:
@@ -197,13 +155,13 @@ class MaxUnpool1d(_MaxUnpoolNd):
     axes = 1
 
 
-class MaxUnpool2d(_MaxUnpoolNd):
+class MaxUnpool2d(_MaxUnpoolNd, function=F.max_unpool2d):
     """The partial inverse of `MaxPool2d`; arguments as of `MaxUnpool1d`."""
 
     axes = 2
 
 
-class MaxUnpool3d(_MaxUnpoolNd):
+class MaxUnpool3d(_MaxUnpoolNd, function=F.max_unpool3d):
     """The partial inverse of `MaxPool3d`; arguments as of `MaxUnpool1d`."""
 
     axes = 3

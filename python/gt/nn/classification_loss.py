@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from dataclasses import InitVar
 from typing import Any
 
 import gt
 from gt._gt import Tensor
 from gt.nn import functional as F
+from gt.nn.forwarding import options
 from gt.nn.linear import Linear
 from gt.nn.loss import _Loss, _WeightedLoss
 
 
-class NLLLoss(_WeightedLoss):
+@options
+class NLLLoss(_WeightedLoss, function=F.nll_loss):
     """The negative log likelihood: minus the input, log probabilities, at each target.
 
     Args:
@@ -29,26 +32,11 @@ class NLLLoss(_WeightedLoss):
     tensor(0.98082924, dtype=float32)
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss; the classes are along axis 1 of the input."""
-        return F.nll_loss(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
+    weight: InitVar[Tensor | None] = None
+    size_average: InitVar[bool | None] = None
+    ignore_index: int = -100
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
 
 
 class NLLLoss2d(NLLLoss):
@@ -68,7 +56,8 @@ class NLLLoss2d(NLLLoss):
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
-class CrossEntropyLoss(_WeightedLoss):
+@options
+class CrossEntropyLoss(_WeightedLoss, function=F.cross_entropy):
     """The cross entropy of logits: minus the logarithm of softmax at each target.
 
     Args:
@@ -85,28 +74,12 @@ class CrossEntropyLoss(_WeightedLoss):
     tensor(1.3862944, dtype=float32)
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ):
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss; the classes are along axis 1 of the input."""
-        return F.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
+    weight: InitVar[Tensor | None] = None
+    size_average: InitVar[bool | None] = None
+    ignore_index: int = -100
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,7 +165,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, outputs, bias=bias, device=device, dtype=dtype)
         self.options = options
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         """Return the loss for the features of one sample, or of one in each row."""
         linear, shape = self.linear, (self.num_classes, *self.out_features)
         return F.linear_cross_entropy(
@@ -217,19 +190,15 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )
 
 
-class BCELoss(_WeightedLoss):
+class BCELoss(_WeightedLoss, function=F.binary_cross_entropy):
     """The binary cross entropy of probabilities; `weight` is a factor for each element.
 
     For inputs outside of [0, 1] the loss is NaN. PyTorch raises an error instead; GT does not,
     because that would wait for values. `GT_CHECK_NAN=1` finds the operation.
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
-
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(_Loss, function=F.binary_cross_entropy_with_logits):
     """The binary cross entropy of sigmoid(input), exact for inputs of any size.
 
     Args:
@@ -243,6 +212,9 @@ class BCEWithLogitsLoss(_Loss):
     tensor(0.6931472, dtype=float32)
     """
 
+    weight: Tensor | None
+    pos_weight: Tensor | None
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -255,22 +227,6 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.binary_cross_entropy_with_logits(
-            input,
-            target,
-            self.weight,
-            pos_weight=self.pos_weight,
-            reduction=self.reduction,
-        )
 
-
-class MultiLabelSoftMarginLoss(_WeightedLoss):
+class MultiLabelSoftMarginLoss(_WeightedLoss, function=F.multilabel_soft_margin_loss):
     """The mean binary cross entropy over classes; `weight` has a factor for each class."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.multilabel_soft_margin_loss(
-            input, target, weight=self.weight, reduction=self.reduction
-        )

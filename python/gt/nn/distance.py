@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gt._gt import Tensor
 from gt.nn import functional as F
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.module import Module
 
 
@@ -23,13 +24,15 @@ class PairwiseDistance(Module):
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
-class CosineSimilarity(Module):
+@options
+class CosineSimilarity(Forwarding, function=F.cosine_similarity):
     """The cosine of the angle between x1 and x2 along an axis; norms are clamped to `eps`."""
 
-    def __init__(self, dim: int = 1, eps: float = 1e-8):
-        super().__init__()
-        self.dim, self.eps = dim, eps
+    dim: int = 1
+    eps: float = 1e-8
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+    _shown = ()
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # type: ignore[override]
         """Return the similarities."""
-        return F.cosine_similarity(x1, x2, self.dim, self.eps)
+        return self._result(x1, x2)

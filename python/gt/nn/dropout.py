@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from gt._gt import Tensor
 from gt.nn import functional as F
-from gt.nn.module import Module
+from gt.nn.forwarding import Forwarding, options
 
 
-class _DropoutNd(Module):
-    def __init__(self, p: float = 0.5, inplace: bool = False):
-        super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p, self.inplace = p, inplace
+@options
+class _DropoutNd(Forwarding):
+    p: float = 0.5
+    inplace: bool = False
+
+    def __post_init__(self) -> None:
+        if self.p < 0 or self.p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
     def extra_repr(self) -> str:
         """Return the options shown in the repr."""
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_DropoutNd):
+class Dropout(_DropoutNd, function=F.dropout):
     """A layer that zeroes elements with probability `p` and scales the rest by 1 / (1 - p).
 
     In evaluation mode, it returns its input.
@@ -32,33 +34,17 @@ class Dropout(_DropoutNd):
     tensor([1., 1.], dtype=float32)
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop elements."""
-        return F.dropout(input, self.p, self.training, self.inplace)
 
-
-class Dropout1d(_DropoutNd):
+class Dropout1d(_DropoutNd, function=F.dropout1d):
     """Dropout of entire channels of (batch, channels, length); arguments as of `Dropout`."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop channels."""
-        return F.dropout1d(input, self.p, self.training, self.inplace)
 
-
-class Dropout2d(_DropoutNd):
+class Dropout2d(_DropoutNd, function=F.dropout2d):
     """Dropout of entire channels of (batch, channels, height, width); arguments as of `Dropout`."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop channels."""
-        return F.dropout2d(input, self.p, self.training, self.inplace)
 
-
-class Dropout3d(_DropoutNd):
+class Dropout3d(_DropoutNd, function=F.dropout3d):
     """Dropout of entire channels of (batch, channels, depth, height, width)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop channels."""
-        return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):

@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gt._gt import Tensor
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.module import Module
 
 
-class Flatten(Module):
+@options
+class Flatten(Forwarding, function=Tensor.flatten):
     """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
     >>> gt.nn.Flatten()(gt.ones(2, 3, 4)).shape
     (2, 12)
     """
 
-    def __init__(self, start_dim: int = 1, end_dim: int = -1):
-        super().__init__()
-        self.start_dim, self.end_dim = start_dim, end_dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Merge the axes."""
-        return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+    start_dim: int = 1
+    end_dim: int = -1
 
 
 class Unflatten(Module):

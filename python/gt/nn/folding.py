@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gt._gt import Tensor
 from gt.nn import functional as F
-from gt.nn.module import Module
+from gt.nn.forwarding import Forwarding, options
 
 Size = int | tuple[int, ...]
 
 
-class Unfold(Module):
+@options
+class Unfold(Forwarding, function=F.unfold):
     """A layer that returns each window of (batch, channels, height, width) as a column.
 
     Args:
@@ -22,24 +22,14 @@ class Unfold(Module):
     (2, 30, 4)
     """
 
-    def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1):
-        super().__init__()
-        self.kernel_size, self.dilation = kernel_size, dilation
-        self.padding, self.stride = padding, stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the columns."""
-        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
+    kernel_size: Size
+    dilation: Size = 1
+    padding: Size = 0
+    stride: Size = 1
 
 
-class Fold(Module):
+@options
+class Fold(Forwarding, function=F.fold):
     """A layer that adds columns up to images, as overlapping windows; arguments as of `Unfold`.
 
     `output_size` is the height and width of the images.
@@ -48,27 +38,8 @@ class Fold(Module):
     (1, 3, 4, 5)
     """
 
-    def __init__(
-        self,
-        output_size: Size,
-        kernel_size: Size,
-        dilation: Size = 1,
-        padding: Size = 0,
-        stride: Size = 1,
-    ):
-        super().__init__()
-        self.output_size, self.kernel_size = output_size, kernel_size
-        self.dilation, self.padding, self.stride = dilation, padding, stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the images."""
-        return F.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
+    output_size: Size
+    kernel_size: Size
+    dilation: Size = 1
+    padding: Size = 0
+    stride: Size = 1

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
 from gt._gt import Tensor
 from gt.nn import functional as F
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.functional.common import reduction_of
-from gt.nn.module import Module
 
 
-class _Loss(Module):
+class _Loss(Forwarding):
     """A loss whose values are averaged, summed or returned per element."""
+
+    reduction: str
+    _shown = ()
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -19,9 +23,18 @@ class _Loss(Module):
         super().__init__()
         self.reduction = reduction_of(reduction, size_average, reduce)
 
+    def __post_init__(self, size_average: bool | None = None, reduce: bool | None = None) -> None:
+        self.reduction = reduction_of(self.reduction, size_average, reduce)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        """Return the loss."""
+        return self._result(input, target)
+
 
 class _WeightedLoss(_Loss):
     """A loss with a tensor of weights."""
+
+    weight: Tensor | None
 
     def __init__(
         self,
@@ -33,8 +46,17 @@ class _WeightedLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
+    def __post_init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+    ) -> None:
+        super().__post_init__(size_average, reduce)
+        self.register_buffer("weight", weight)
 
-class L1Loss(_Loss):
+
+class L1Loss(_Loss, function=F.l1_loss):
     """The mean of |input - target|.
 
     Args:
@@ -46,52 +68,35 @@ class L1Loss(_Loss):
     tensor(4., dtype=float32)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.l1_loss(input, target, reduction=self.reduction)
 
-
-class MSELoss(_Loss):
+class MSELoss(_Loss, function=F.mse_loss):
     """The mean of (input - target)²."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.mse_loss(input, target, reduction=self.reduction)
 
-
-class SmoothL1Loss(_Loss):
+@options
+class SmoothL1Loss(_Loss, function=F.smooth_l1_loss):
     """The mean of |d| - beta / 2, or of d² / (2 beta) where |d| is below beta (Girshick, 2015)."""
 
-    def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        beta: float = 1.0,
-    ):
-        super().__init__(size_average, reduce, reduction)
-        self.beta = beta
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+    size_average: InitVar[bool | None] = None
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
+    beta: float = 1.0
 
 
-class HuberLoss(_Loss):
+@options
+class HuberLoss(_Loss, function=F.huber_loss):
     """The mean of delta (|d| - delta / 2), or of d² / 2 where |d| is below delta (Huber, 1964)."""
 
-    def __init__(self, reduction: str = "mean", delta: float = 1.0):
-        if not isinstance(delta, (float, int)):
-            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
-        super().__init__(reduction=reduction)
-        self.delta = delta
+    reduction: str = "mean"
+    delta: float = 1.0
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+    def __post_init__(self) -> None:
+        if not isinstance(self.delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(self.delta)}")
 
 
-class PoissonNLLLoss(_Loss):
+@options
+class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
     """The negative log likelihood of counts under Poisson distributions.
 
     Args:
@@ -103,31 +108,20 @@ class PoissonNLLLoss(_Loss):
         reduction: "mean", "sum" or "none".
     """
 
-    def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: bool | None = None,
-        eps: float = 1e-8,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
-        super().__init__(size_average, reduce, reduction)
-        self.log_input, self.full, self.eps = log_input, full, eps
+    log_input: bool = True
+    full: bool = False
+    size_average: InitVar[bool | None] = None
+    eps: float = 1e-8
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
 
-    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         """Return the loss."""
-        return F.poisson_nll_loss(
-            log_input,
-            target,
-            log_input=self.log_input,
-            full=self.full,
-            eps=self.eps,
-            reduction=self.reduction,
-        )
+        return self._result(log_input, target)
 
 
-class GaussianNLLLoss(_Loss):
+@options
+class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
     """The negative log likelihood of normal distributions (Nix and Weigend, 1994).
 
     Args:
@@ -136,18 +130,20 @@ class GaussianNLLLoss(_Loss):
         reduction: "mean", "sum" or "none".
     """
 
-    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
-        super().__init__(None, None, reduction)
-        self.full, self.eps = full, eps
+    _: KW_ONLY
+    full: bool = False
+    eps: float = 1e-6
+    reduction: str = "mean"
 
-    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, input: Tensor, target: Tensor, var: Tensor | float
+    ) -> Tensor:
         """Return the loss for means `input` and variances `var`."""
-        return F.gaussian_nll_loss(
-            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
-        )
+        return self._result(input, target, var)
 
 
-class KLDivLoss(_Loss):
+@options
+class KLDivLoss(_Loss, function=F.kl_div):
     """The Kullback-Leibler divergence target * (log(target) - input) from log probabilities.
 
     Args:
@@ -157,22 +153,14 @@ class KLDivLoss(_Loss):
         log_target: whether the target also contains logarithms.
     """
 
-    def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        log_target: bool = False,
-    ):
-        super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+    size_average: InitVar[bool | None] = None
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
+    log_target: bool = False
 
 
-class CTCLoss(_Loss):
+@options
+class CTCLoss(_Loss, function=F.ctc_loss):
     """Connectionist temporal classification of sequences (Graves et al., 2006).
 
     Args:
@@ -181,20 +169,12 @@ class CTCLoss(_Loss):
         zero_infinity: whether infinite losses and their gradients are replaced by zeros.
     """
 
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
-        super().__init__(reduction=reduction)
-        self.blank, self.zero_infinity = blank, zero_infinity
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
     ) -> Tensor:
         """Return the loss for log probabilities of shape (time, batch, classes)."""
-        return F.ctc_loss(
-            log_probs,
-            targets,
-            input_lengths,
-            target_lengths,
-            self.blank,
-            self.reduction,
-            self.zero_infinity,
-        )
+        return self._result(log_probs, targets, input_lengths, target_lengths)

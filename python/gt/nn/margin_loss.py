@@ -3,81 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar
 
 from gt._gt import Tensor
 from gt.nn import functional as F
 from gt.nn.distance import PairwiseDistance
+from gt.nn.forwarding import options
 from gt.nn.loss import _Loss, _WeightedLoss
 
 
+@options
 class _MarginLoss(_Loss):
     """A loss with a margin, 0 by default."""
 
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+    margin: float = 0.0
+    size_average: InitVar[bool | None] = None
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
 
 
-class HingeEmbeddingLoss(_MarginLoss):
+@options
+class HingeEmbeddingLoss(_MarginLoss, function=F.hinge_embedding_loss):
     """The input where the target is 1, max(0, margin - input) where it is -1."""
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
-        super().__init__(margin, size_average, reduce, reduction)
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+    margin: float = 1.0
 
 
-class CosineEmbeddingLoss(_MarginLoss):
+class CosineEmbeddingLoss(_MarginLoss, function=F.cosine_embedding_loss):
     """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, input1: Tensor, input2: Tensor, target: Tensor
+    ) -> Tensor:
         """Return the loss."""
-        return F.cosine_embedding_loss(
-            input1, input2, target, margin=self.margin, reduction=self.reduction
-        )
+        return self._result(input1, input2, target)
 
 
-class MarginRankingLoss(_MarginLoss):
+class MarginRankingLoss(_MarginLoss, function=F.margin_ranking_loss):
     """max(0, -target * (x1 - x2) + margin); x1 should be larger where the target is 1."""
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, input1: Tensor, input2: Tensor, target: Tensor
+    ) -> Tensor:
         """Return the loss."""
-        return F.margin_ranking_loss(
-            input1, input2, target, margin=self.margin, reduction=self.reduction
-        )
+        return self._result(input1, input2, target)
 
 
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_Loss, function=F.soft_margin_loss):
     """log(1 + exp(-target * input)) for targets of 1 and -1."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
-
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_Loss, function=F.multilabel_margin_loss):
     """The hinge loss between each class of a target and each other class; -1 ends a target."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
-
-class MultiMarginLoss(_WeightedLoss):
+@options
+class MultiMarginLoss(_WeightedLoss, function=F.multi_margin_loss):
     """The hinge loss max(0, margin - x[target] + x[i])**p over the other classes.
 
     Args:
@@ -89,35 +70,24 @@ class MultiMarginLoss(_WeightedLoss):
         reduction: "mean", "sum" or "none".
     """
 
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
-        super().__init__(weight, size_average, reduce, reduction)
-        if p not in (1, 2):
-            raise ValueError(f"only p == 1 and p == 2 supported, got {p}")
+    p: int = 1
+    margin: float = 1.0
+    weight: InitVar[Tensor | None] = None
+    size_average: InitVar[bool | None] = None
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
+
+    def __post_init__(
+        self, weight: Tensor | None, size_average: bool | None, reduce: bool | None
+    ) -> None:
+        super().__post_init__(weight, size_average, reduce)
+        if self.p not in (1, 2):
+            raise ValueError(f"only p == 1 and p == 2 supported, got {self.p}")
         if weight is not None and weight.ndim != 1:
             raise ValueError(
                 "MultiMarginLoss: expected weight to be None or 1D tensor, got "
                 f"{weight.ndim}D instead"
             )
-        self.p, self.margin = p, margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.multi_margin_loss(
-            input,
-            target,
-            p=self.p,
-            margin=self.margin,
-            weight=self.weight,
-            reduction=self.reduction,
-        )
 
 
 def _check_margin(name: str, margin: float) -> None:
@@ -125,7 +95,8 @@ def _check_margin(name: str, margin: float) -> None:
         raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")
 
 
-class TripletMarginLoss(_Loss):
+@options
+class TripletMarginLoss(_Loss, function=F.triplet_margin_loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) (Balntas et al., 2016).
 
     Args:
@@ -138,35 +109,27 @@ class TripletMarginLoss(_Loss):
         reduction: "mean", "sum" or "none".
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ):
-        super().__init__(size_average, reduce, reduction)
-        _check_margin("TripletMarginLoss", margin)
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    size_average: InitVar[bool | None] = None
+    reduce: InitVar[bool | None] = None
+    reduction: str = "mean"
 
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    def __post_init__(self, size_average: bool | None, reduce: bool | None) -> None:
+        super().__post_init__(size_average, reduce)
+        _check_margin("TripletMarginLoss", self.margin)
+
+    def forward(  # type: ignore[override]
+        self, anchor: Tensor, positive: Tensor, negative: Tensor
+    ) -> Tensor:
         """Return the loss."""
-        return F.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+        return self._result(anchor, positive, negative)
 
 
-class TripletMarginWithDistanceLoss(_Loss):
+@options
+class TripletMarginWithDistanceLoss(_Loss, function=F.triplet_margin_with_distance_loss):
     """A `TripletMarginLoss` with a custom distance.
 
     Args:
@@ -176,27 +139,18 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: "mean", "sum" or "none".
     """
 
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ):
-        super().__init__(reduction=reduction)
-        _check_margin("TripletMarginWithDistanceLoss", margin)
-        self.distance_function = distance_function or PairwiseDistance()
-        self.margin, self.swap = margin, swap
+    _: KW_ONLY
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
 
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    def __post_init__(self) -> None:
+        _check_margin("TripletMarginWithDistanceLoss", self.margin)
+        self.distance_function = self.distance_function or PairwiseDistance()
+
+    def forward(  # type: ignore[override]
+        self, anchor: Tensor, positive: Tensor, negative: Tensor
+    ) -> Tensor:
         """Return the loss."""
-        return F.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+        return self._result(anchor, positive, negative)

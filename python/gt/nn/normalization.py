@@ -9,6 +9,7 @@ import gt
 from gt._gt import Tensor
 from gt.nn import functional as F
 from gt.nn import init
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.module import Module
 from gt.nn.parameter import Parameter
 from gt.nn.sizes import per_axis
@@ -163,7 +164,8 @@ class GroupNorm(_Scaled):
         )
 
 
-class LocalResponseNorm(Module):
+@options
+class LocalResponseNorm(Forwarding, function=F.local_response_norm):
     """x / (k + alpha * m)**beta, where m is the mean of squares over neighbouring channels.
 
     Args:
@@ -176,19 +178,17 @@ class LocalResponseNorm(Module):
     (1, 5, 7, 7)
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Normalize (batch, channels, ...)."""
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
 
     def extra_repr(self) -> str:
         """Return the options shown in the repr."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
+@options
 class CrossMapLRN2d(Module):
     """`LocalResponseNorm` of images, over the channels at most (size - 1) // 2 away.
 
@@ -196,9 +196,10 @@ class CrossMapLRN2d(Module):
     gradient is not that of its result. GT computes both as they are defined.
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalize (batch, channels, height, width)."""

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 
 from gt._gt import Tensor
 from gt.nn import functional as F
-from gt.nn.module import Module
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.sizes import per_axis
 
 
-class _PadNd(Module):
+@options
+class _PadNd(Forwarding):
     """Padding of the last `axes` axes in a mode."""
 
-    axes: int
-    mode: str
+    padding: int | Sequence[int]
 
-    def __init__(self, padding: int | Sequence[int]):
-        super().__init__()
-        self.padding = per_axis(padding, 2 * self.axes)
+    axes = 0
+    mode = "constant"
+
+    def __post_init__(self) -> None:
+        self.padding = per_axis(self.padding, 2 * self.axes)
 
     def forward(self, input: Tensor) -> Tensor:
         """Pad an input."""
@@ -142,12 +144,9 @@ class ReplicationPad3d(_ReplicationPadNd):
     axes = 3
 
 
+@options
 class _ConstantPadNd(_PadNd):
-    mode = "constant"
-
-    def __init__(self, padding: int | Sequence[int], value: float):
-        super().__init__(padding)
-        self.value = value
+    value: float
 
     def forward(self, input: Tensor) -> Tensor:
         """Pad an input."""
@@ -190,7 +189,7 @@ class ConstantPad3d(_ConstantPadNd):
 class _ZeroPad:
     """A mixin for padding with zeros."""
 
-    padding: tuple[int, ...]
+    padding: int | Sequence[int]
 
     def __init__(self, padding: int | Sequence[int]):
         super().__init__(padding, 0.0)  # type: ignore[call-arg]

@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gt._gt import Tensor
 from gt.nn import functional as F
-from gt.nn.module import Module
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.sizes import per_axis
 
 Size = int | tuple[int, ...]
 
 
-class _MaxPoolNd(Module):
-    axes: int
+@options
+class _MaxPoolNd(Forwarding):
+    kernel_size: Size
+    stride: Size | None = None
+    padding: Size = 0
+    dilation: Size = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Size = 0,
-        dilation: Size = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ):
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding, self.dilation = padding, dilation
-        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
-    def forward(self, input: Tensor) -> Any:
-        """Return the maximum of each window and, with `return_indices`, its index."""
-        pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[self.axes - 1]
-        return pool(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+    def __post_init__(self) -> None:
+        self.stride = self.kernel_size if self.stride is None else self.stride
 
 
-class MaxPool1d(_MaxPoolNd):
+class MaxPool1d(_MaxPoolNd, function=F.max_pool1d):
     """The maximum of each window over the last axis.
 
     Args:
@@ -66,36 +39,25 @@ class MaxPool1d(_MaxPoolNd):
     (20, 16, 24)
     """
 
-    axes = 1
 
-
-class MaxPool2d(_MaxPoolNd):
+class MaxPool2d(_MaxPoolNd, function=F.max_pool2d):
     """The maximum of each window over the last two axes; arguments as of `MaxPool1d`.
 
     >>> gt.nn.MaxPool2d((2, 3))(gt.randn(1, 16, 8, 9)).shape
     (1, 16, 4, 3)
     """
 
-    axes = 2
 
-
-class MaxPool3d(_MaxPoolNd):
+class MaxPool3d(_MaxPoolNd, function=F.max_pool3d):
     """The maximum of each window over the last three axes; arguments as of `MaxPool1d`."""
 
-    axes = 3
+
+class _AvgPoolNd(Forwarding):
+    _shown = ("kernel_size", "stride", "padding")
 
 
-class _AvgPoolNd(Module):
-    kernel_size: Any
-    stride: Any
-    padding: Any
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AvgPool1d(_AvgPoolNd):
+@options
+class AvgPool1d(_AvgPoolNd, function=F.avg_pool1d):
     """The average of each window over the last axis.
 
     Args:
@@ -109,111 +71,55 @@ class AvgPool1d(_AvgPoolNd):
     (2, 3, 3)
     """
 
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Size = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ):
-        super().__init__()
-        self.kernel_size = per_axis(kernel_size, 1)
-        self.stride = per_axis(kernel_size if stride is None else stride, 1)
-        self.padding = per_axis(padding, 1)
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+    kernel_size: Size
+    stride: Size | None = None
+    padding: Size = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the average of each window."""
-        return F.avg_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-        )
+    def __post_init__(self) -> None:
+        self.stride = per_axis(self.kernel_size if self.stride is None else self.stride, 1)
+        self.kernel_size = per_axis(self.kernel_size, 1)
+        self.padding = per_axis(self.padding, 1)
 
 
+@options
 class _AvgPoolOfAxes(_AvgPoolNd):
-    axes: int
+    kernel_size: Size
+    stride: Size | None = None
+    padding: Size = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Size = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ):
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the average of each window."""
-        pool = F.avg_pool2d if self.axes == 2 else F.avg_pool3d
-        return pool(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+    def __post_init__(self) -> None:
+        self.stride = self.kernel_size if self.stride is None else self.stride
 
 
-class AvgPool2d(_AvgPoolOfAxes):
+class AvgPool2d(_AvgPoolOfAxes, function=F.avg_pool2d):
     """The average of each window over the last two axes; arguments as of `AvgPool1d`.
 
     With `divisor_override`, sums are divided by it instead of the size of the window.
     """
 
-    axes = 2
 
-
-class AvgPool3d(_AvgPoolOfAxes):
+class AvgPool3d(_AvgPoolOfAxes, function=F.avg_pool3d):
     """The average of each window over the last three axes; arguments as of `AvgPool2d`."""
 
-    axes = 3
+
+@options
+class _LPPoolNd(Forwarding):
+    norm_type: float
+    kernel_size: Size
+    stride: Size | None = None
+    ceil_mode: bool = False
+
+    def __post_init__(self) -> None:
+        if self.norm_type == 0:
+            raise ValueError(f"norm_type must be a non-zero value, but got {self.norm_type}")
 
 
-class _LPPoolNd(Module):
-    axes: int
-    kernel_size: Any
-
-    def __init__(
-        self,
-        norm_type: float,
-        kernel_size: Size,
-        stride: Size | None = None,
-        ceil_mode: bool = False,
-    ):
-        super().__init__()
-        if norm_type == 0:
-            raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
-        self.norm_type, self.kernel_size = norm_type, kernel_size
-        self.stride, self.ceil_mode = stride, ceil_mode
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the norm of each window."""
-        pool = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[self.axes - 1]
-        return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
-
-
-class LPPool1d(_LPPoolNd):
+class LPPool1d(_LPPoolNd, function=F.lp_pool1d):
     """The norm (sum of x^p)^(1/p) of each window over the last axis.
 
     Args:
@@ -226,16 +132,10 @@ class LPPool1d(_LPPoolNd):
     (2, 3, 3)
     """
 
-    axes = 1
 
-
-class LPPool2d(_LPPoolNd):
+class LPPool2d(_LPPoolNd, function=F.lp_pool2d):
     """The norm of each window over the last two axes; arguments as of `LPPool1d`."""
 
-    axes = 2
 
-
-class LPPool3d(_LPPoolNd):
+class LPPool3d(_LPPoolNd, function=F.lp_pool3d):
     """The norm of each window over the last three axes; arguments as of `LPPool1d`."""
-
-    axes = 3

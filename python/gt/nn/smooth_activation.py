@@ -2,145 +2,78 @@
 
 from __future__ import annotations
 
-from gt._gt import Tensor
 from gt.nn import functional as F
-from gt.nn.activation import _in_place, _MaybeInPlace
-from gt.nn.module import Module
+from gt.nn.activation import _MaybeInPlace
+from gt.nn.forwarding import Forwarding, options
 
 
-class Sigmoid(Module):
+class Sigmoid(Forwarding, function=F.sigmoid):
     """1 / (1 + exp(-x))."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return input.sigmoid()
 
-
-class Tanh(Module):
+class Tanh(Forwarding, function=F.tanh):
     """Hyperbolic tangent."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return input.tanh()
 
-
-class SiLU(_MaybeInPlace):
+class SiLU(_MaybeInPlace, function=F.silu):
     """x * sigmoid(x) (Elfwing et al., 2017)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.silu(input, self.inplace)
 
-
-class Mish(_MaybeInPlace):
+class Mish(_MaybeInPlace, function=F.mish):
     """x * tanh(softplus(x)) (Misra, 2019)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.mish(input, self.inplace)
 
-
-class SELU(_MaybeInPlace):
+class SELU(_MaybeInPlace, function=F.selu):
     """A scaled `ELU` that keeps mean 0 and variance 1 (Klambauer et al., 2017)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.selu(input, self.inplace)
+
+@options
+class _Exponential(Forwarding):
+    alpha: float = 1.0
+    inplace: bool = False
 
 
-class _Exponential(Module):
-    def __init__(self, alpha: float = 1.0, inplace: bool = False):
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"alpha={self.alpha}{_in_place(self.inplace)}"
-
-
-class ELU(_Exponential):
+class ELU(_Exponential, function=F.elu):
     """x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.elu(input, self.alpha, self.inplace)
 
-
-class CELU(_Exponential):
+class CELU(_Exponential, function=F.celu):
     """x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.celu(input, self.alpha, self.inplace)
 
-
-class GLU(Module):
+@options
+class GLU(Forwarding, function=F.glu):
     """The first half of an axis times the sigmoid of the second (Dauphin et al., 2016)."""
 
-    def __init__(self, dim: int = -1):
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.glu(input, self.dim)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"dim={self.dim}"
+    dim: int = -1
 
 
-class GELU(Module):
+@options
+class GELU(Forwarding, function=F.gelu):
     """x times the normal distribution function of x; `approximate` may be "tanh"."""
 
-    def __init__(self, approximate: str = "none"):
-        super().__init__()
-        self.approximate = approximate
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.gelu(input, approximate=self.approximate)
+    approximate: str = "none"
 
     def extra_repr(self) -> str:
         """Return the options shown in the repr."""
         return f"approximate={self.approximate!r}"
 
 
-class LogSigmoid(Module):
+class LogSigmoid(Forwarding, function=F.logsigmoid):
     """log(sigmoid(x))."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.logsigmoid(input)
 
-
-class Softplus(Module):
+@options
+class Softplus(Forwarding, function=F.softplus):
     """log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold."""
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
-        super().__init__()
-        self.beta, self.threshold = beta, threshold
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"beta={self.beta}, threshold={self.threshold}"
+    beta: float = 1.0
+    threshold: float = 20.0
 
 
-class Softsign(Module):
+class Softsign(Forwarding, function=F.softsign):
     """x / (1 + |x|)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.softsign(input)
 
-
-class Tanhshrink(Module):
+class Tanhshrink(Forwarding, function=F.tanhshrink):
     """x - tanh(x)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.tanhshrink(input)

@@ -4,52 +4,42 @@ from __future__ import annotations
 
 from gt._gt import Tensor
 from gt.nn import functional as F
+from gt.nn.forwarding import Forwarding, options
 from gt.nn.module import Module
 
 #: The number of stack frames from the function that warns to the program's call of the module.
-_STACK = 5
+_STACK = 6
 
 
-class _AlongAxis(Module):
+@options
+class _AlongAxis(Forwarding):
     """An activation along one axis; if None, the shape determines it, with a warning."""
 
-    def __init__(self, dim: int | None = None):
-        if dim is not None and (not isinstance(dim, int) or isinstance(dim, bool)):
-            raise TypeError(f"dim must be an int or None, got {type(dim)}")
-        super().__init__()
-        self.dim = dim
+    dim: int | None = None
 
-    def extra_repr(self) -> str:
-        """Return the options shown in the repr."""
-        return f"dim={self.dim}"
+    def __post_init__(self) -> None:
+        if self.dim is not None and (not isinstance(self.dim, int) or isinstance(self.dim, bool)):
+            raise TypeError(f"dim must be an int or None, got {type(self.dim)}")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the activation to the input."""
+        return self._result(input, _stacklevel=_STACK)
 
 
-class Softmax(_AlongAxis):
+class Softmax(_AlongAxis, function=F.softmax):
     """exp(x) divided by its sum along an axis.
 
     >>> gt.nn.Softmax(dim=1)(gt.zeros(1, 2))
     tensor([[0.5, 0.5]], dtype=float32)
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.softmax(input, self.dim, _stacklevel=_STACK)
 
-
-class LogSoftmax(_AlongAxis):
+class LogSoftmax(_AlongAxis, function=F.log_softmax):
     """The logarithm of softmax along an axis."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.log_softmax(input, self.dim, _stacklevel=_STACK)
 
-
-class Softmin(_AlongAxis):
+class Softmin(_AlongAxis, function=F.softmin):
     """The softmax of -x along an axis."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the activation to the input."""
-        return F.softmin(input, self.dim, _stacklevel=_STACK)
 
 
 class Softmax2d(Module):
