@@ -5,6 +5,7 @@ from __future__ import annotations
 import gt
 from gt._gt import Tensor
 from gt.optim.optimizer import Group, Optimizer, Parameters
+from gt.optim.options import options
 
 
 class Adafactor(Optimizer):
@@ -25,18 +26,7 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                beta2_decay=beta2_decay,
-                eps=eps,
-                d=d,
-                weight_decay=weight_decay,
-                foreach=foreach,
-                maximize=maximize,
-            ),
-        )
+        super().__init__(params, options(locals()))
 
     def _check(self, group: Group) -> None:
         super()._check(group)

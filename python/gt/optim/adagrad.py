@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gt._gt import Tensor, primitives
 from gt.optim.optimizer import Group, Optimizer, Parameters, at_least_zero, decayed
+from gt.optim.options import options
 
 
 class Adagrad(Optimizer):
@@ -23,20 +24,7 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                lr_decay=lr_decay,
-                eps=eps,
-                weight_decay=weight_decay,
-                initial_accumulator_value=initial_accumulator_value,
-                foreach=foreach,
-                maximize=maximize,
-                differentiable=differentiable,
-                fused=fused,
-            ),
-        )
+        super().__init__(params, options(locals(), first=("lr", "lr_decay", "eps")))
         for group in self.param_groups:
             start = group["initial_accumulator_value"]
             for parameter in group["params"]:
@@ -68,22 +56,13 @@ class Adadelta(Optimizer):
         weight_decay: float = 0,
         foreach: bool | None = None,
         *,
-        capturable: bool = False,
         maximize: bool = False,
+        capturable: bool = False,
         differentiable: bool = False,
     ):
         super().__init__(
             params,
-            dict(
-                lr=lr,
-                rho=rho,
-                eps=eps,
-                weight_decay=weight_decay,
-                maximize=maximize,
-                capturable=capturable,
-                foreach=foreach,
-                differentiable=differentiable,
-            ),
+            options(locals(), first=("lr", "rho", "eps", "weight_decay", "maximize", "capturable")),
         )
 
     def _check(self, group: Group) -> None:
@@ -122,19 +101,7 @@ class RMSprop(Optimizer):
         differentiable: bool = False,
     ):
         super().__init__(
-            params,
-            dict(
-                lr=lr,
-                momentum=momentum,
-                alpha=alpha,
-                eps=eps,
-                centered=centered,
-                weight_decay=weight_decay,
-                capturable=capturable,
-                foreach=foreach,
-                maximize=maximize,
-                differentiable=differentiable,
-            ),
+            params, options(locals(), first=("lr", "momentum", "alpha", "eps", "centered"))
         )
 
     def _check(self, group: Group) -> None:

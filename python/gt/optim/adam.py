@@ -7,6 +7,7 @@ import math
 import gt
 from gt._gt import Tensor, primitives
 from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
+from gt.optim.options import options
 
 
 def moments(grad: Tensor, state: dict, group: Group) -> tuple[Tensor, Tensor]:
@@ -38,29 +39,14 @@ class Adam(Optimizer):
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
-        foreach: bool | None = None,
         maximize: bool = False,
+        foreach: bool | None = None,
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                betas=betas,
-                eps=eps,
-                weight_decay=weight_decay,
-                amsgrad=amsgrad,
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-                fused=fused,
-                decoupled_weight_decay=decoupled_weight_decay,
-            ),
-        )
+        super().__init__(params, options(locals()))
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         keep = 1.0
@@ -99,17 +85,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        super().__init__(params, **options(locals()), decoupled_weight_decay=True)

@@ -8,6 +8,7 @@ import gt
 from gt._gt import Tensor, primitives
 from gt.optim.adam import moments
 from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
+from gt.optim.options import options
 
 
 class SparseAdam(Optimizer):
@@ -23,7 +24,7 @@ class SparseAdam(Optimizer):
     ):
         if isinstance(lr, float) and not lr > 0:
             raise ValueError(f"lr is {lr}, which must be above 0")
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
+        super().__init__(params, options(locals()))
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         raise RuntimeError(
@@ -46,26 +47,12 @@ class NAdam(Optimizer):
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
         *,
-        foreach: bool | None = None,
         maximize: bool = False,
+        foreach: bool | None = None,
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                betas=betas,
-                eps=eps,
-                weight_decay=weight_decay,
-                momentum_decay=momentum_decay,
-                decoupled_weight_decay=decoupled_weight_decay,
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-            ),
-        )
+        super().__init__(params, options(locals()))
 
     def _check(self, group: Group) -> None:
         super()._check(group)
@@ -108,23 +95,16 @@ class RAdam(Optimizer):
         weight_decay: float = 0,
         decoupled_weight_decay: bool = False,
         *,
-        foreach: bool | None = None,
         maximize: bool = False,
+        foreach: bool | None = None,
         capturable: bool = False,
         differentiable: bool = False,
     ):
         super().__init__(
             params,
-            dict(
-                lr=lr,
-                betas=betas,
-                eps=eps,
-                weight_decay=weight_decay,
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                decoupled_weight_decay=decoupled_weight_decay,
-                differentiable=differentiable,
+            options(
+                locals(),
+                first=("lr", "betas", "eps", "weight_decay", "maximize", "foreach", "capturable"),
             ),
         )
 
@@ -162,19 +142,7 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                betas=betas,
-                eps=eps,
-                weight_decay=weight_decay,
-                foreach=foreach,
-                maximize=maximize,
-                differentiable=differentiable,
-                capturable=capturable,
-            ),
-        )
+        super().__init__(params, options(locals()))
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         beta1, beta2 = group["betas"]

@@ -10,6 +10,7 @@ from gt._gt import Tensor
 from gt.autograd import enable_grad, no_grad
 from gt.optim.line_search import Trial, strong_wolfe
 from gt.optim.optimizer import Group, Optimizer, Parameters
+from gt.optim.options import options
 
 
 class LBFGS(Optimizer):
@@ -44,19 +45,8 @@ class LBFGS(Optimizer):
         *,
         maximize: bool = False,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                max_iter=max_iter,
-                max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
-                tolerance_grad=tolerance_grad,
-                tolerance_change=tolerance_change,
-                history_size=history_size,
-                line_search_fn=line_search_fn,
-                maximize=maximize,
-            ),
-        )
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, options(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 

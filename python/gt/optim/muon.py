@@ -7,6 +7,7 @@ import math
 import gt
 from gt._gt import Tensor
 from gt.optim.optimizer import Group, Optimizer, Parameters
+from gt.optim.options import options
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ADJUSTMENTS = ("original", "match_rms_adamw", "spectral_unclamped")
@@ -46,19 +47,7 @@ class Muon(Optimizer):
             raise ValueError(
                 f"adjust_lr_fn is {adjust_lr_fn!r}, expected one of {', '.join(_ADJUSTMENTS)}"
             )
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                weight_decay=weight_decay,
-                momentum=momentum,
-                nesterov=nesterov,
-                ns_coefficients=ns_coefficients,
-                eps=eps,
-                ns_steps=ns_steps,
-                adjust_lr_fn=adjust_lr_fn,
-            ),
-        )
+        super().__init__(params, options(locals()))
         for parameter in self.params:
             if parameter.ndim != 2:
                 raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gt
 from gt._gt import Tensor, begin_with, primitives
 from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
+from gt.optim.options import options
 
 
 class Rprop(Optimizer):
@@ -17,23 +18,12 @@ class Rprop(Optimizer):
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,
-        capturable: bool = False,
         foreach: bool | None = None,
         maximize: bool = False,
         differentiable: bool = False,
+        capturable: bool = False,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                etas=etas,
-                step_sizes=step_sizes,
-                foreach=foreach,
-                maximize=maximize,
-                differentiable=differentiable,
-                capturable=capturable,
-            ),
-        )
+        super().__init__(params, options(locals()))
 
     def _check(self, group: Group) -> None:
         super()._check(group)
@@ -74,9 +64,7 @@ class Lion(Optimizer):
         *,
         maximize: bool = False,
     ):
-        super().__init__(
-            params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize)
-        )
+        super().__init__(params, options(locals()))
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         beta1, beta2 = group["betas"]

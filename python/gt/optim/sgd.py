@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gt._gt import Tensor, add_scaled_gradients, primitives
 from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
+from gt.optim.options import options
 
 
 class SGD(Optimizer):
@@ -26,20 +27,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                momentum=momentum,
-                dampening=dampening,
-                weight_decay=weight_decay,
-                nesterov=nesterov,
-                maximize=maximize,
-                foreach=foreach,
-                differentiable=differentiable,
-                fused=fused,
-            ),
-        )
+        super().__init__(params, options(locals()))
 
     def _check(self, group: Group) -> None:
         super()._check(group)
@@ -92,20 +80,7 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                lambd=lambd,
-                alpha=alpha,
-                t0=t0,
-                weight_decay=weight_decay,
-                foreach=foreach,
-                maximize=maximize,
-                differentiable=differentiable,
-                capturable=capturable,
-            ),
-        )
+        super().__init__(params, options(locals()))
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         lr, lambd = group["lr"], group["lambd"]
