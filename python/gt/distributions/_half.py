@@ -34,14 +34,12 @@ class Half(TransformedDistribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the log density: log 2 plus that of the symmetric one, or -inf below 0."""
         value = gt.as_tensor(value, dtype=self.scale.dtype)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return gt.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of at most `value`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, prob: Tensor) -> Tensor:

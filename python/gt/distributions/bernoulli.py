@@ -58,8 +58,7 @@ class Bernoulli(WithOdds, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return log p where `value` is 1, and log(1 - p) where it is 0."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
 

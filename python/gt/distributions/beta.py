@@ -72,8 +72,7 @@ class Beta(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return self._dirichlet.log_prob(gt.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:

@@ -71,8 +71,7 @@ class Binomial(WithOdds):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return log(n choose k) + k log p + (n - k) log(1 - p), computed from the log-odds."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         n = self.total_count
         choices = gt.lgamma(n + 1) - gt.lgamma(value + 1) - gt.lgamma(n - value + 1)
         return choices + value * self.logits - n * softplus(self.logits)

@@ -97,8 +97,7 @@ class Categorical(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithms of the values' probabilities."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         shape = gt.broadcast_shapes(value.shape, self._batch_shape)
         logits = self.logits.expand((*shape, self._num_events))
         return logits.gather(-1, value.long().expand(shape).unsqueeze(-1)).squeeze(-1)

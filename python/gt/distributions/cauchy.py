@@ -54,15 +54,13 @@ class Cauchy(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         distance = (value - self.loc) / self.scale
         return -math.log(math.pi) - self.scale.log() - (distance**2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return arctan((x - loc) / scale) / pi + 1/2."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return gt.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

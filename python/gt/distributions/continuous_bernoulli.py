@@ -97,16 +97,14 @@ class ContinuousBernoulli(WithOdds, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         powers = -binary_cross_entropy_with_logits(logits, value, reduction="none")
         return powers + self._cont_bern_log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return (p^x (1 - p)^(1 - x) + p - 1) / (2 p - 1)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         p = self._safe_probs()
         exact = (p**value * (1.0 - p) ** (1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
         taylor = value - 2.0 * (self.probs - 0.5) * value * (1.0 - value)

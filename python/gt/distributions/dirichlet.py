@@ -44,8 +44,7 @@ class Dirichlet(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         a = self.concentration
         return gt.xlogy(a - 1.0, value).sum(-1) - self._log_normalizer(a)
 

@@ -212,6 +212,11 @@ class Distribution:
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Any:
         return gt.Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
+    def _check_sample(self, value: Any) -> None:
+        """Validate a value, unless validation is turned off."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Any) -> None:
         """Raise a ValueError unless `value` has a valid shape and lies in the support."""
         if not isinstance(value, Tensor):

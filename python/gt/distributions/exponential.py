@@ -58,14 +58,12 @@ class Exponential(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return 1 - exp(-rate x)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return -(-self.rate * value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -60,8 +60,7 @@ class FisherSnedecor(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         half1, half2, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         beta = gt.lgamma(half1) + gt.lgamma(half2) - gt.lgamma(half1 + half2)
         powers = half1 * ratio.log() + (half1 - 1) * value.log()

@@ -63,15 +63,13 @@ class Gamma(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
         value = gt.as_tensor(value, dtype=self.rate.dtype)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         a, rate = self.concentration, self.rate
         return gt.xlogy(a, rate) + gt.xlogy(a - 1, value) - rate * value - gt.lgamma(a)
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return the regularized lower incomplete gamma function P(concentration, rate x)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return gt.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:

@@ -57,8 +57,7 @@ class GeneralizedPareto(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z, c = (value - self.loc) / self.scale, self._safe_concentration()
         power = 1 / c + 1
         # For c = -1 the density is uniform, also at the end of the support, where log1p is -inf.
@@ -67,8 +66,7 @@ class GeneralizedPareto(Distribution):
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """Return the logarithm of the probability of exceeding `value`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z, c = (value - self.loc) / self.scale, self._safe_concentration()
         return gt.where(self._is_zero(), -z, -(c * z).log1p() / c)
 

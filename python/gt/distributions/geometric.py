@@ -64,8 +64,7 @@ class Geometric(WithOdds):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return value log(1 - p) + log p."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         value, probs = broadcast_all(value, self.probs)
         failing = gt.where((probs == 1) & (value == 0), 0.0, probs)
         return value * (-failing).log1p() + self.probs.log()

@@ -39,8 +39,7 @@ class Gumbel(TransformedDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 

@@ -65,8 +65,7 @@ class LKJCholesky(Distribution):
         The density is proportional to the product of L_ii^(2 (c - 1) + dim - i), with i from 2
         (https://mc-stan.org/docs/functions-reference/correlation_matrix_distributions.html).
         """
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         diagonal = value.diagonal(dim1=-2, dim2=-1)[..., 1:]
         row = gt.arange(2, self.dim + 1, dtype=self.concentration.dtype)
         power = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - row

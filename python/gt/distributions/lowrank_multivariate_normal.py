@@ -158,8 +158,7 @@ class LowRankMultivariateNormal(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + self._log_det() + self._mahalanobis(value - self.loc))
 

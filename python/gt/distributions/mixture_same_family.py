@@ -111,8 +111,7 @@ class MixtureSameFamily(Distribution):
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Return the logarithm of the weighted mean of the components' densities."""
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_sample(x)
         own = self._component_distribution.log_prob(x.unsqueeze(self._axis))
         return (own + gt.log_softmax(self._mixture_distribution.logits, -1)).logsumexp(-1)
 

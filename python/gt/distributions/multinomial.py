@@ -9,15 +9,14 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._over_categorical import OverCategorical
 from gt.distributions.binomial import Binomial
-from gt.distributions.categorical import Categorical
-from gt.distributions.distribution import Distribution
 from gt.distributions.utils import broadcast_all
 
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(OverCategorical):
     """Multinomial distribution: how often each of K outcomes occurs in `total_count` trials.
 
     `probs` (..., K) are weights of the outcomes, `logits` their logarithms.
@@ -26,8 +25,6 @@ class Multinomial(Distribution):
     >>> Multinomial(4, gt.tensor([1.0, 3.0])).mean
     tensor([1., 3.], dtype=float32)
     """
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(
         self,
@@ -42,32 +39,12 @@ class Multinomial(Distribution):
                 f"inhomogeneous total_count is not supported: expected an int, not {kind}"
             )
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits, validate_args=validate_args)
-        super().__init__(
-            self._categorical.batch_shape,
-            self._categorical.param_shape[-1:],
-            validate_args=validate_args,
-        )
+        super().__init__(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         """Vectors of counts with a sum of at most `total_count`."""
         return constraints.multinomial(self.total_count)
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the weights."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:
@@ -96,8 +73,7 @@ class Multinomial(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return log(n! / prod(x_i!)) + sum(x_i log p_i); n is the sum of the counts."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         logits = gt.where((value == 0) & (logits == -math.inf), 0.0, logits)
         orders = gt.lgamma(value.sum(-1) + 1) - gt.lgamma(value + 1).sum(-1)

@@ -169,8 +169,7 @@ class MultivariateNormal(WithCovariance):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         factor = self._unbroadcasted_scale_tril
         distance = batch_mahalanobis(factor, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)

@@ -68,8 +68,7 @@ class NegativeBinomial(WithOdds):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return log(Gamma(n + k) / (k! Gamma(n))) + n log(1 - p) + k log p, from the log-odds."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         n = self.total_count
         powers = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         choices = gt.lgamma(n + value) - gt.lgamma(1.0 + value) - gt.lgamma(n)

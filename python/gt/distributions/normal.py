@@ -59,15 +59,13 @@ class Normal(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         distance = (value - self.loc) / self.scale
         return -(distance**2) / 2 - self.scale.log() - math.log(2 * math.pi) / 2
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of at most `value`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return 0.5 * (1 + gt.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
-from gt.distributions.categorical import Categorical
-from gt.distributions.distribution import Distribution
+from gt.distributions._over_categorical import OverCategorical
 from gt.nn.functional import one_hot
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OverCategorical):
     """Categorical distribution over one-hot vectors of length K.
 
     `probs` (..., K) are weights, `logits` their logarithms.
@@ -25,41 +23,8 @@ class OneHotCategorical(Distribution):
     tensor([0., 1.], dtype=float32)
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
-
-    def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self._categorical = Categorical(probs, logits, validate_args=validate_args)
-        super().__init__(
-            self._categorical.batch_shape,
-            self._categorical.param_shape[-1:],
-            validate_args=validate_args,
-        )
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the weights."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:
@@ -83,8 +48,7 @@ class OneHotCategorical(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithms of the values' probabilities."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:

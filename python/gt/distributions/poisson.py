@@ -51,8 +51,7 @@ class Poisson(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return k log(rate) - rate - log(k!)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         rate, value = broadcast_all(self.rate, value)
         return gt.xlogy(value, rate) - rate - gt.lgamma(value + 1)
 

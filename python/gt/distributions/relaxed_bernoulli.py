@@ -49,8 +49,7 @@ class LogitRelaxedBernoulli(WithOdds):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         distance = logits - value * self.temperature
         return self.temperature.log() + distance - 2 * softplus(distance)

@@ -9,8 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
-from gt.distributions.categorical import Categorical
-from gt.distributions.distribution import Distribution
+from gt.distributions._over_categorical import OverCategorical
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import ExpTransform
 from gt.distributions.utils import broadcast_all, clamp_probs
@@ -18,14 +17,13 @@ from gt.distributions.utils import broadcast_all, clamp_probs
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OverCategorical):
     """The logarithm of a relaxed one-hot vector.
 
     log softmax((logits + Gumbel noise) / temperature) (Maddison, Mnih and Teh,
     https://arxiv.org/abs/1611.00712; Jang, Gu and Poole, https://arxiv.org/abs/1611.01144).
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
@@ -36,28 +34,8 @@ class ExpRelaxedCategorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._categorical = Categorical(probs, logits, validate_args=validate_args)
         (self.temperature,) = broadcast_all(temperature)
-        super().__init__(
-            self._categorical.batch_shape,
-            self._categorical.param_shape[-1:],
-            validate_args=validate_args,
-        )
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the weights."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
+        super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw vectors with gradients."""
@@ -68,8 +46,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         count = self._event_shape[0]
         logits, value = broadcast_all(self.logits, value)
         scores = gt.log_softmax(logits - value * self.temperature, -1).sum(-1)

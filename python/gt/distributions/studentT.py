@@ -70,8 +70,7 @@ class StudentT(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         distance = (value - self.loc) / self.scale
         power = -0.5 * (self.df + 1.0) * (distance**2 / self.df).log1p()
         return power - self.scale.log() - self._log_norm()

@@ -99,8 +99,7 @@ class TransformedDistribution(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return log p(x) - log |dy/dx|, with p the base density and x the inverse of `value`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         event_dim = len(self._event_shape)
         stretched: Any = 0.0
         y = value

@@ -69,15 +69,13 @@ class Uniform(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return -log(high - low) within [low, high), else -inf."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         inside = ((self.low <= value) & (self.high > value)).to(self.low.dtype)
         return inside.log() - (self.high - self.low).log()
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return (value - low) / (high - low), clamped to [0, 1]."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value: Tensor) -> Tensor:

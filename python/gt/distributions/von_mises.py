@@ -41,8 +41,7 @@ class VonMises(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return concentration cos(x - loc) - log(2 pi I0(concentration))."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         scaled = gt.special.i0e(self.concentration).log()
         cosine = gt.cos(value - self.loc) - 1
         return self.concentration * cosine - math.log(2 * math.pi) - scaled

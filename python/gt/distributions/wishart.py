@@ -124,8 +124,7 @@ class Wishart(WithCovariance, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         df, size, factor = self.df, self._event_shape[-1], self._unbroadcasted_scale_tril
         solved = gt.cholesky_solve(value, factor).diagonal(dim1=-2, dim2=-1).sum(-1)
         return (
