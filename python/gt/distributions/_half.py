@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import AbsTransform
 
@@ -17,14 +18,10 @@ class Half(TransformedDistribution):
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
+    scale: Tensor = alias("base_dist.scale", "The scale of the symmetric distribution.")
 
     def __init__(self, base: Any, validate_args: bool | None) -> None:
         super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    @property
-    def scale(self) -> Tensor:
-        """The scale of the symmetric distribution."""
-        return self.base_dist.scale
 
     @property
     def mode(self) -> Tensor:

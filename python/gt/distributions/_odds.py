@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gt._gt import Tensor
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import (
     broadcast_all,
@@ -29,6 +30,8 @@ class WithOdds(Distribution):
     The parameter that is not given is computed from the other when it is first read.
     """
 
+    param_shape: Any = alias("_param.shape", "The shape of the given parameter.")
+
     def _keep(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
         """Store the given parameter, broadcast with `others`; return the broadcast `others`."""
         need_one(probs, logits)
@@ -50,8 +53,3 @@ class WithOdds(Distribution):
     @property
     def _param(self) -> Tensor:
         return self.__dict__[self._given]
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the given parameter."""
-        return self._param.shape

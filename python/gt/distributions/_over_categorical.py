@@ -6,6 +6,7 @@ from typing import Any
 
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.categorical import Categorical
 from gt.distributions.distribution import Distribution
 
@@ -17,6 +18,9 @@ class OverCategorical(Distribution):
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    logits: Tensor = alias("_categorical.logits", "The logarithms of the probabilities.")
+    probs: Tensor = alias("_categorical.probs", "The probabilities.")
+    param_shape: Any = alias("_categorical.param_shape", "The shape of the weights.")
 
     def __init__(
         self,
@@ -31,18 +35,3 @@ class OverCategorical(Distribution):
     @property
     def _param(self) -> Tensor:
         return self._categorical._param
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the weights."""
-        return self._categorical.param_shape

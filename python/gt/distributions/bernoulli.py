@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions._odds import WithOdds
 from gt.distributions.exp_family import ExponentialFamily
 from gt.distributions.utils import broadcast_all
@@ -28,17 +29,13 @@ class Bernoulli(WithOdds, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
+    mean: Tensor = alias("probs", "The probability.")
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._keep(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        """The probability."""
-        return self.probs
 
     @property
     def mode(self) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions._odds import need_one
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
@@ -29,6 +30,8 @@ class Categorical(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    param_shape: Any = alias("_param.shape", "The shape of the weights.")
+    variance: Tensor = alias("mean", "NaN: categories have no numeric value.")
 
     def __init__(
         self,
@@ -68,11 +71,6 @@ class Categorical(Distribution):
         return self.__dict__[self._given]
 
     @property
-    def param_shape(self) -> Any:
-        """The shape of the weights."""
-        return self._param.shape
-
-    @property
     def mean(self) -> Tensor:
         """NaN: categories have no numeric value."""
         return gt.full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
@@ -81,11 +79,6 @@ class Categorical(Distribution):
     def mode(self) -> Tensor:
         """The category with the largest weight."""
         return self.probs.argmax(-1)
-
-    @property
-    def variance(self) -> Tensor:
-        """NaN: categories have no numeric value."""
-        return self.mean
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw categories, as int64."""

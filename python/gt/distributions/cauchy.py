@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import broadcast_all
 
@@ -28,6 +29,7 @@ class Cauchy(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    mode: Tensor = alias("loc", "The median.")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -37,11 +39,6 @@ class Cauchy(Distribution):
     def mean(self) -> Tensor:
         """NaN: the mean is undefined."""
         return gt.full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
-
-    @property
-    def mode(self) -> Tensor:
-        """The median."""
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import broadcast_all
 
@@ -32,6 +33,7 @@ class GeneralizedPareto(Distribution):
         "concentration": constraints.real,
     }
     has_rsample = True
+    mode: Tensor = alias("loc", "The mode, `loc`: the start of the support.")
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
@@ -89,11 +91,6 @@ class GeneralizedPareto(Distribution):
         """The mean loc + scale / (1 - c), NaN for c >= 1."""
         c = gt.where(self.concentration < 1, self.concentration, math.nan)
         return self.loc + self.scale / (1 - c)
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, `loc`: the start of the support."""
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import AffineTransform, ExpTransform
 from gt.distributions.uniform import Uniform
@@ -26,6 +27,7 @@ class Gumbel(TransformedDistribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    mode: Tensor = alias("loc", "The mode, `loc`.")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -47,11 +49,6 @@ class Gumbel(TransformedDistribution):
     def mean(self) -> Tensor:
         """The mean: loc + scale times the Euler-Mascheroni constant."""
         return self.loc + self.scale * euler_constant
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, `loc`."""
-        return self.loc
 
     @property
     def stddev(self) -> Tensor:

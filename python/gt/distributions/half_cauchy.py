@@ -7,6 +7,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt.distributions._alias import alias
 from gt.distributions._half import Half
 from gt.distributions.cauchy import Cauchy
 
@@ -22,6 +23,7 @@ class HalfCauchy(Half):
     """
 
     has_rsample = True
+    variance: Tensor = alias("base_dist.variance", "Infinity.")
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
@@ -30,8 +32,3 @@ class HalfCauchy(Half):
     def mean(self) -> Tensor:
         """Infinity."""
         return gt.full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
-
-    @property
-    def variance(self) -> Tensor:
-        """Infinity."""
-        return self.base_dist.variance

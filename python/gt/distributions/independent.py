@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import sum_rightmost
 
@@ -27,6 +28,9 @@ class Independent(Distribution, Generic[D]):
 
     arg_constraints: Any = {}
     base_dist: D
+    mean: Tensor = alias("base_dist.mean", "The base distribution's mean.")
+    mode: Tensor = alias("base_dist.mode", "The base distribution's mode.")
+    variance: Tensor = alias("base_dist.variance", "The base distribution's variance.")
 
     def __init__(
         self,
@@ -62,21 +66,6 @@ class Independent(Distribution, Generic[D]):
         base = self.base_dist.support
         count = self.reinterpreted_batch_ndims
         return constraints.independent(base, count) if count else base
-
-    @property
-    def mean(self) -> Tensor:
-        """The base distribution's mean."""
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        """The base distribution's mode."""
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        """The base distribution's variance."""
-        return self.base_dist.variance
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw values of the base distribution, without gradients."""

@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.gamma import Gamma
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import PowerTransform
@@ -29,21 +30,13 @@ class InverseGamma(TransformedDistribution):
     }
     support = constraints.positive
     has_rsample = True
+    concentration: Tensor = alias("base_dist.concentration", "The concentration of x.")
+    rate: Tensor = alias("base_dist.rate", "The rate of x.")
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         inverse = PowerTransform(-base.rate.new_ones(()))
         super().__init__(base, inverse, validate_args=validate_args)
-
-    @property
-    def concentration(self) -> Tensor:
-        """The concentration of x."""
-        return self.base_dist.concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """The rate of x."""
-        return self.base_dist.rate
 
     @property
     def mean(self) -> Tensor:

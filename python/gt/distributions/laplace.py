@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import broadcast_all
 
@@ -25,20 +26,12 @@ class Laplace(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    mean: Tensor = alias("loc", "The mean, `loc`.")
+    mode: Tensor = alias("loc", "The mode, `loc`.")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean, `loc`."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, `loc`."""
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.normal import Normal
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import ExpTransform
@@ -24,20 +25,12 @@ class LogNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    loc: Tensor = alias("base_dist.loc", "The mean of x.")
+    scale: Tensor = alias("base_dist.scale", "The standard deviation of x.")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def loc(self) -> Tensor:
-        """The mean of x."""
-        return self.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviation of x."""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.normal import Normal
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import StickBreakingTransform
@@ -26,19 +27,13 @@ class LogisticNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
     has_rsample = True
+    loc: Tensor = alias("base_dist.base_dist.loc", "The means of the normal variables.")
+    scale: Tensor = alias(
+        "base_dist.base_dist.scale", "The standard deviations of the normal variables."
+    )
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         if not base.batch_shape:
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
-
-    @property
-    def loc(self) -> Tensor:
-        """The means of the normal variables."""
-        return self.base_dist.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviations of the normal variables."""
-        return self.base_dist.base_dist.scale

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.multivariate_normal import batch_mahalanobis, batch_mv, half_log_det
 from gt.distributions.utils import lazy_property
@@ -36,6 +37,8 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    mean: Tensor = alias("loc", "The mean, `loc`.")
+    mode: Tensor = alias("loc", "The mode, `loc`.")
 
     def __init__(
         self,
@@ -104,16 +107,6 @@ class LowRankMultivariateNormal(Distribution):
 
     def _over_batch(self, matrix: Tensor) -> Tensor:
         return matrix.expand((*self._batch_shape, *matrix.shape[-2:]))
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean, `loc`."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, `loc`."""
-        return self.loc
 
     @lazy_property
     def variance(self) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import lazy_property
 
@@ -128,6 +129,8 @@ class MultivariateNormal(WithCovariance):
     }
     support = constraints.real_vector
     has_rsample = True
+    mean: Tensor = alias("loc", "The mean.")
+    mode: Tensor = alias("loc", "The mode, which is the mean.")
 
     def __init__(
         self,
@@ -145,16 +148,6 @@ class MultivariateNormal(WithCovariance):
         self.__dict__[name] = matrix.expand((*batch, *matrix.shape[-2:]))
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
         self._keep_factor(name, matrix)
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, which is the mean."""
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.exp_family import ExponentialFamily
 from gt.distributions.utils import broadcast_all
 
@@ -27,25 +28,13 @@ class Normal(ExponentialFamily):
     support = constraints.real
     has_rsample = True
     _mean_carrier_measure = 0
+    mean: Tensor = alias("loc", "The mean.")
+    mode: Tensor = alias("loc", "The mode, which is the mean.")
+    stddev: Tensor = alias("scale", "The standard deviation.")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, which is the mean."""
-        return self.loc
-
-    @property
-    def stddev(self) -> Tensor:
-        """The standard deviation."""
-        return self.scale
 
     @property
     def variance(self) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions._over_categorical import OverCategorical
 from gt.nn.functional import one_hot
 
@@ -25,11 +26,7 @@ class OneHotCategorical(OverCategorical):
 
     support = constraints.one_hot
     has_enumerate_support = True
-
-    @property
-    def mean(self) -> Tensor:
-        """The probabilities."""
-        return self.probs
+    mean: Tensor = alias("probs", "The probabilities.")
 
     @property
     def mode(self) -> Tensor:

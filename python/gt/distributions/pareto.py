@@ -6,6 +6,7 @@ from typing import Any
 
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.exponential import Exponential
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import AffineTransform, ExpTransform
@@ -23,6 +24,7 @@ class Pareto(TransformedDistribution):
     """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    mode: Tensor = alias("scale", "The mode, `scale`: the start of the support.")
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
@@ -40,11 +42,6 @@ class Pareto(TransformedDistribution):
         """The mean, infinite for alpha <= 1."""
         alpha = self.alpha.clamp(min=1)
         return alpha * self.scale / (alpha - 1)
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, `scale`: the start of the support."""
-        return self.scale
 
     @property
     def variance(self) -> Tensor:

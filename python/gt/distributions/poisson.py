@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.exp_family import ExponentialFamily
 from gt.distributions.utils import broadcast_all
 
@@ -24,25 +25,17 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    mean: Tensor = alias("rate", "The mean, `rate`.")
+    variance: Tensor = alias("rate", "The variance, `rate`.")
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     @property
-    def mean(self) -> Tensor:
-        """The mean, `rate`."""
-        return self.rate
-
-    @property
     def mode(self) -> Tensor:
         """The mode."""
         return self.rate.floor()
-
-    @property
-    def variance(self) -> Tensor:
-        """The variance, `rate`."""
-        return self.rate
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw counts, in the dtype of `rate`."""

@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions._odds import WithOdds
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import SigmoidTransform
@@ -68,6 +69,9 @@ class RelaxedBernoulli(TransformedDistribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
+    temperature: Tensor = alias("base_dist.temperature", "The temperature.")
+    logits: Tensor = alias("base_dist.logits", "The log-odds.")
+    probs: Tensor = alias("base_dist.probs", "The probability.")
 
     def __init__(
         self,
@@ -78,18 +82,3 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability."""
-        return self.base_dist.probs

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions._over_categorical import OverCategorical
 from gt.distributions.transformed_distribution import TransformedDistribution
 from gt.distributions.transforms import ExpTransform
@@ -66,6 +67,9 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     has_rsample = True
+    temperature: Tensor = alias("base_dist.temperature", "The temperature.")
+    logits: Tensor = alias("base_dist.logits", "The logarithms of the probabilities.")
+    probs: Tensor = alias("base_dist.probs", "The probabilities.")
 
     def __init__(
         self,
@@ -76,18 +80,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs

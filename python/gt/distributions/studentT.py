@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.chi2 import Chi2
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import broadcast_all
@@ -31,6 +32,7 @@ class StudentT(Distribution):
     }
     support = constraints.real
     has_rsample = True
+    mode: Tensor = alias("loc", "The mode, `loc`.")
 
     def __init__(
         self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
@@ -43,11 +45,6 @@ class StudentT(Distribution):
     def mean(self) -> Tensor:
         """The mean, `loc`; NaN for df <= 1."""
         return gt.where(self.df > 1, self.loc, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, `loc`."""
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

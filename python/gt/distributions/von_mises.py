@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.utils import broadcast_all, lazy_property
 
@@ -34,6 +35,8 @@ class VonMises(Distribution):
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
+    mean: Tensor = alias("loc", "The circular mean, `loc`.")
+    mode: Tensor = alias("loc", "The mode, `loc`.")
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
@@ -45,16 +48,6 @@ class VonMises(Distribution):
         scaled = gt.special.i0e(self.concentration).log()
         cosine = gt.cos(value - self.loc) - 1
         return self.concentration * cosine - math.log(2 * math.pi) - scaled
-
-    @property
-    def mean(self) -> Tensor:
-        """The circular mean, `loc`."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The mode, `loc`."""
-        return self.loc
 
     @lazy_property
     def variance(self) -> Any:
