@@ -83,6 +83,9 @@ def options(cls: type[Kind]) -> type[Kind]:
     """
     dataclass(eq=False, repr=False, match_args=False)(cls)
     set_options = cls.__init__
+    for name, kind in set_options.__annotations__.items():
+        if _is_init_only(kind):
+            set_options.__annotations__[name] = kind[len("InitVar[") : -1]
 
     @functools.wraps(set_options)
     def __init__(self: Module, *args: Any, **kwargs: Any) -> None:
@@ -101,5 +104,8 @@ def _annotated(cls: type) -> tuple[str, ...]:
     """Return the annotated attributes of a module's class and its bases below `Forwarding`."""
     bases = [base for base in reversed(cls.__mro__) if issubclass(base, Forwarding)][1:]
     annotations = [item for base in bases for item in inspect.get_annotations(base).items()]
-    attributes = [name for name, kind in annotations if not str(kind).startswith("InitVar")]
-    return tuple(dict.fromkeys(attributes))
+    return tuple(dict.fromkeys(name for name, kind in annotations if not _is_init_only(kind)))
+
+
+def _is_init_only(annotation: Any) -> bool:
+    return isinstance(annotation, str) and annotation.startswith("InitVar[")

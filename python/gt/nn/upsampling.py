@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gt._gt import Tensor
 from gt.nn import functional as F
-from gt.nn.module import Module
+from gt.nn.forwarding import Forwarding, options
 
 
-class Upsample(Module):
+@options
+class Upsample(Forwarding, function=F.interpolate):
     """Resampling of (batch, channels, axes...) to a size, or by a factor.
 
     Args:
@@ -23,35 +21,19 @@ class Upsample(Module):
     tensor([[[1., 1., 2., 2.]]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        size: int | tuple[int, ...] | None = None,
-        scale_factor: float | tuple[float, ...] | None = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ):
-        super().__init__()
-        self.name = type(self).__name__
-        self.size = size
-        self.scale_factor: Any = None
-        if isinstance(scale_factor, tuple):
-            self.scale_factor = tuple(float(factor) for factor in scale_factor)
-        elif scale_factor:
-            self.scale_factor = float(scale_factor)
-        self.mode, self.align_corners = mode, align_corners
-        self.recompute_scale_factor = recompute_scale_factor
+    size: int | tuple[int, ...] | None = None
+    scale_factor: float | tuple[float, ...] | None = None
+    mode: str = "nearest"
+    align_corners: bool | None = None
+    recompute_scale_factor: bool | None = None
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Resample an input."""
-        return F.interpolate(
-            input,
-            self.size,
-            self.scale_factor,
-            self.mode,
-            self.align_corners,
-            recompute_scale_factor=self.recompute_scale_factor,
-        )
+    def __post_init__(self) -> None:
+        self.name = type(self).__name__
+        factor = self.scale_factor
+        if isinstance(factor, tuple):
+            self.scale_factor = tuple(float(one) for one in factor)
+        else:
+            self.scale_factor = float(factor) if factor else None
 
     def extra_repr(self) -> str:
         """Return the options shown in the repr."""
