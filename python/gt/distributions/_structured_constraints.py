@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import gt
 from gt._gt import Tensor
+from gt.distributions._alias import alias
 from gt.distributions._constraint import Constraint
 
 
@@ -14,6 +15,10 @@ class IndependentConstraint(Constraint):
 
     `reinterpreted_batch_ndims` is the number of batch axes that become event axes.
     """
+
+    is_discrete: bool = alias(
+        "base_constraint.is_discrete", "Whether the base constraint is discrete."
+    )
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         _need_constraints([base_constraint])
@@ -24,11 +29,6 @@ class IndependentConstraint(Constraint):
             )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        """Whether the base constraint is discrete."""
-        return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
@@ -50,19 +50,14 @@ class IndependentConstraint(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """The support of a mixture: each event must be in the support of every component."""
 
+    is_discrete: bool = alias("base_constraint.is_discrete", "Whether the components are discrete.")
+    event_dim: int = alias(
+        "base_constraint.event_dim", "The number of axes of a component's events."
+    )
+
     def __init__(self, base_constraint: Constraint):
         _need_constraints([base_constraint])
         self.base_constraint = base_constraint
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        """Whether the components are discrete."""
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        """The number of axes of a component's events."""
-        return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
         """Return whether each event is in the support of every component."""

@@ -31,6 +31,9 @@ class Independent(Distribution, Generic[D]):
     mean: Tensor = alias("base_dist.mean", "The base distribution's mean.")
     mode: Tensor = alias("base_dist.mode", "The base distribution's mode.")
     variance: Tensor = alias("base_dist.variance", "The base distribution's variance.")
+    has_rsample: bool = alias(
+        "base_dist.has_rsample", "Whether the base distribution has `rsample`."
+    )
 
     def __init__(
         self,
@@ -49,11 +52,6 @@ class Independent(Distribution, Generic[D]):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         event = (*batch[kept:], *base_distribution.event_shape)
         super().__init__(batch[:kept], event, validate_args=validate_args)
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        """Whether the base distribution has `rsample`."""
-        return self.base_dist.has_rsample
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]

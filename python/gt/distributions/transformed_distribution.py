@@ -8,6 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.distribution import Distribution
 from gt.distributions.independent import Independent
 from gt.distributions.transforms import ComposeTransform, Transform
@@ -29,6 +30,9 @@ class TransformedDistribution(Distribution):
 
     arg_constraints: Any = {}
     base_dist: Any
+    has_rsample: bool = alias(
+        "base_dist.has_rsample", "Whether the base distribution has `rsample`."
+    )
 
     def __init__(
         self,
@@ -77,11 +81,6 @@ class TransformedDistribution(Distribution):
         support = self.transforms[-1].codomain
         added = len(self._event_shape) - support.event_dim
         return constraints.independent(support, added) if added > 0 else support
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        """Whether the base distribution has `rsample`."""
-        return self.base_dist.has_rsample
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw values of the base distribution, without gradients, and transform them."""

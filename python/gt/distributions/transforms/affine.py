@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.transforms.transform import Transform
 from gt.distributions.utils import Number, broadcast_all, sum_rightmost
 
@@ -17,17 +18,13 @@ class AffineTransform(Transform):
     """y = loc + scale x, for numbers or for events with `event_dim` axes."""
 
     bijective = True
+    event_dim: int = alias("_event_dim", "The number of axes of an event.")
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc = loc
         self.scale = scale
         self._event_dim = event_dim
-
-    @property
-    def event_dim(self) -> int:
-        """The number of axes of an event."""
-        return self._event_dim
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.transforms.transform import Transform, need_axes
 from gt.distributions.utils import sum_rightmost
 
@@ -125,6 +126,9 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform with batch axes reinterpreted as event axes: log |det| is summed over these."""
 
+    bijective: bool = alias("base_transform.bijective", "Whether the base transform is bijective.")
+    sign: Any = alias("base_transform.sign", "The base transform's sign.")
+
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
     ) -> None:
@@ -149,16 +153,6 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         """The base transform's codomain, with more event axes."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        """Whether the base transform is bijective."""
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        """The base transform's sign."""
-        return self.base_transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
         need_axes(x.shape, self.domain.event_dim)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gt
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 from gt.distributions.transforms.transform import Transform
 from gt.nn.functional import softplus
 
@@ -119,15 +120,11 @@ class CumulativeDistributionTransform(Transform):
     bijective = True
     codomain = constraints.unit_interval
     sign = +1
+    domain: Any = alias("distribution.support", "The distribution's support.")
 
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
-
-    @property
-    def domain(self) -> Any:  # type: ignore[override]
-        """The distribution's support."""
-        return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gt._gt import Tensor
 from gt.distributions import constraints
+from gt.distributions._alias import alias
 
 
 class Transform:
@@ -106,6 +107,9 @@ class _InverseTransform(Transform):
     """The inverse of a transform, returned by its `inv`."""
 
     _inv: Transform
+    bijective: bool = alias("_inv.bijective", "Whether the transform is bijective.")
+    sign: Any = alias("_inv.sign", "The transform's sign.")
+    inv: Transform = alias("_inv", "The transform itself.")
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -120,21 +124,6 @@ class _InverseTransform(Transform):
     def codomain(self) -> Any:
         """The domain of the transform."""
         return self._inv.domain
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        """Whether the transform is bijective."""
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        """The transform's sign."""
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        """The transform itself."""
-        return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the inverse of the transform with the given cache size."""
