@@ -40,21 +40,19 @@ class Forwarding(Module):
     function, and `training` if the function takes it.
     """
 
-    _function: Callable[..., Any]
     #: The annotated attributes.
     _options: tuple[str, ...] = ()
-    #: The parameters of the function that are attributes of the module.
-    _passed: tuple[str, ...] = ()
     #: The attributes that the repr shows; all options if None.
     _shown: tuple[str, ...] | None = None
 
     def __init_subclass__(cls, *, function: Callable[..., Any] | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)
-        if function is not None:
-            names = inspect.signature(function).parameters
-            cls._function = staticmethod(function)
-            cls._options = _annotated(cls)
-            cls._passed = tuple(n for n in names if n == "training" or n in cls._options)
+        if function is None:
+            return
+        cls._options = _annotated(cls)
+        cls._result = _call(function, "*operands, **further", cls)  # type: ignore[method-assign]
+        if cls.forward.__module__ == __name__:
+            cls.forward = _call(function, "input", cls)  # type: ignore[method-assign]
 
     def forward(self, input: Tensor) -> Any:
         """Return the function's result for the input."""
@@ -62,8 +60,7 @@ class Forwarding(Module):
 
     def _result(self, *operands: Any, **further: Any) -> Any:
         """Return the function's result for the operands, with the module's options."""
-        options = {name: getattr(self, name) for name in self._passed}
-        return self._function(*operands, **options, **further)
+        raise NotImplementedError(f"{type(self).__name__} names no function")
 
     def extra_repr(self) -> str:
         """Return the options shown in the repr; `inplace` only if it is set, as in PyTorch."""
@@ -98,6 +95,22 @@ def options(cls: type[Kind]) -> type[Kind]:
         if name in vars(cls):
             delattr(cls, name)
     return cls
+
+
+def _call(function: Callable[..., Any], operands: str, cls: type[Forwarding]) -> Callable[..., Any]:
+    """Return a method that calls a function with the operands and the module's options.
+
+    It is compiled from its source, as constructors of data classes are: a loop over the options
+    would take longer than a small function.
+    """
+    names = inspect.signature(function).parameters
+    passed = (f"{name}=self.{name}" for name in names if name in (*cls._options, "training"))
+    source = f"lambda self, {operands}: function({', '.join([operands, *passed])})"
+    method = eval(source, {"function": function, "__name__": __name__})
+    method.__name__ = "forward" if operands == "input" else "_result"
+    method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
+    method.__doc__ = getattr(Forwarding, method.__name__).__doc__
+    return method
 
 
 def _annotated(cls: type) -> tuple[str, ...]:
