@@ -65,13 +65,13 @@ pub struct Exchange {
     /// How the received blocks are combined; `None` if each fills its own region of the output.
     pub reduction: Option<Reduction>,
     /// Set for a collective of the members' engines; otherwise pieces go from worker to worker.
-    pub joint: Option<Arc<EngineCollective>>,
+    pub engine_collective: Option<Arc<EngineCollective>>,
     /// The line that needed it, for errors.
     pub line: SourceId,
 }
 
 record!(struct Exchange {
-    transfer, collective, input, output, parts, reduction, joint, line,
+    transfer, collective, input, output, parts, reduction, engine_collective, line,
 });
 
 /// The blocks that a slot sends and receives.

@@ -15,12 +15,12 @@ pub struct PlannedStep {
     pub operands: Vec<PlacedTensor>,
     pub output: PlacedTensor,
     /// The data movement that it needed.
-    pub moves: Vec<PlannedRedistribution>,
+    pub redistributions: Vec<PlannedRedistribution>,
     /// Whether its shape depends on data, so that the planner waited for a count before it.
     pub data_dependent: bool,
 }
 
-record!(struct PlannedStep { operation, line, operands, output, moves, data_dependent });
+record!(struct PlannedStep { operation, line, operands, output, redistributions, data_dependent });
 
 /// A tensor's placement on workers.
 #[derive(Clone, PartialEq, Debug)]

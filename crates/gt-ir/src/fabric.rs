@@ -41,17 +41,19 @@ impl Record for EngineCollective {
     }
 
     fn read(from: &mut Source) -> Decoded<EngineCollective> {
-        let joint = EngineCollective {
+        let engine_collective = EngineCollective {
             kind: Record::read(from)?,
             store: Record::read(from)?,
             members: Record::read(from)?,
             call: Record::read(from)?,
         };
-        match joint.call {
-            CollectiveCall::Broadcast { root } if root as usize >= joint.members.len() => {
+        match engine_collective.call {
+            CollectiveCall::Broadcast { root }
+                if root as usize >= engine_collective.members.len() =>
+            {
                 Err(DecodeError::BadCode { what: "a member", code: u64::from(root) })
             }
-            _ => Ok(joint),
+            _ => Ok(engine_collective),
         }
     }
 }

@@ -184,7 +184,7 @@ fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
         dict.set_item("operands", operands?)?;
         dict.set_item("output", placed(py, &step.output)?)?;
         let moves = PyList::empty(py);
-        for moved in step.moves {
+        for moved in step.redistributions {
             let dict = PyDict::new(py);
             dict.set_item("collective", moved.collective.name())?;
             dict.set_item("bytes", moved.bytes)?;

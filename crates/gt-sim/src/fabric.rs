@@ -11,7 +11,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::ops::binary::ADD;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
 use gt_worker::plan::{InputValue, Plan};
-use gt_worker::{Engine, EngineError, Joining};
+use gt_worker::{CollectivePart, Engine, EngineError};
 
 /// The real-time limit of a call, not reached in a passing test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -73,11 +73,15 @@ impl Hub {
     }
 
     /// Enters a call, and returns all members' inputs once every member has entered it.
-    fn meet(&self, call: CallKey, part: &Joining<Tensor>) -> Result<Vec<Gives>, EngineError> {
+    fn meet(
+        &self,
+        call: CallKey,
+        part: &CollectivePart<Tensor>,
+    ) -> Result<Vec<Gives>, EngineError> {
         let failed = |reason: &str| EngineError::Other(reason.to_string());
         let mut meetings = lock(&self.meetings);
-        let members = part.joint.members.len();
-        let is_unlucky = meetings.unlucky == Some(part.joint.members[part.rank].worker);
+        let members = part.engine_collective.members.len();
+        let is_unlucky = meetings.unlucky == Some(part.engine_collective.members[part.rank].worker);
         if is_unlucky {
             meetings.unlucky = None;
         }
@@ -123,7 +127,7 @@ impl Hub {
     }
 }
 
-/// A member's input, see [`Joining::gives`].
+/// A member's input, see [`CollectivePart::gives`].
 type Gives = Vec<(usize, Tensor)>;
 
 /// The native engine with a fabric.
@@ -204,9 +208,9 @@ impl Engine for JoiningEngine {
         self.native.now()
     }
 
-    fn join(&mut self, part: Joining<Tensor>) -> Result<Vec<Tensor>, EngineError> {
+    fn run_collective(&mut self, part: CollectivePart<Tensor>) -> Result<Vec<Tensor>, EngineError> {
         let members: Vec<WorkerId> =
-            part.joint.members.iter().map(|member| member.worker).collect();
+            part.engine_collective.members.iter().map(|member| member.worker).collect();
         let (epoch, calls) = self.groups.entry(members.clone()).or_default();
         if *epoch < part.epoch {
             (*epoch, *calls) = (part.epoch, 0);
@@ -238,7 +242,7 @@ impl Engine for JoiningEngine {
         }
     }
 
-    fn adds(&self, dtype: DType) -> bool {
+    fn can_reduce(&self, dtype: DType) -> bool {
         dtype.is_float()
     }
 }

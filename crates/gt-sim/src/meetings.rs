@@ -50,15 +50,18 @@ impl World {
     fn next_meeting(&mut self, given_up: bool) -> Option<(Vec<PeerId>, bool)> {
         let due: Vec<(PeerId, &EngineCollective)> =
             self.workers.iter().filter_map(|(peer, worker)| Some((*peer, worker.due()?))).collect();
-        for (_, joint) in &due {
-            let there = due.iter().filter(|(_, other)| other == joint).map(|(peer, _)| *peer);
+        for (_, engine_collective) in &due {
+            let there =
+                due.iter().filter(|(_, other)| other == engine_collective).map(|(peer, _)| *peer);
             let there: Vec<PeerId> = there.collect();
             let is_dead = |member| match self.worker_peers.get(member) {
                 Some(peer) => !self.workers.contains_key(peer),
                 None => true,
             };
-            let is_complete = there.len() == joint.members.len();
-            if is_complete || given_up || joint.members.iter().any(|member| is_dead(&member.worker))
+            let is_complete = there.len() == engine_collective.members.len();
+            if is_complete
+                || given_up
+                || engine_collective.members.iter().any(|member| is_dead(&member.worker))
             {
                 return Some((there, is_complete));
             }

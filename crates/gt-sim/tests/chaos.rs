@@ -20,7 +20,7 @@ fn run(seeds: impl IntoIterator<Item = u64>) -> ChaosCounters {
 }
 
 #[test]
-fn what_must_hold_holds_in_every_schedule() {
+fn invariants_hold_in_every_schedule() {
     let total = run(0..1_000);
     // Faults occur, and most values arrive nevertheless.
     assert!(total.errors > 500 && total.values > 5 * total.errors / 2, "{total:?}");
@@ -30,7 +30,7 @@ fn what_must_hold_holds_in_every_schedule() {
 /// For every order of deaths, the bits are those of an undisturbed run, or an error reports the
 /// loss.
 #[test]
-fn deaths_in_turn_change_no_bit() {
+fn sequential_worker_deaths_change_no_bits() {
     let mut total = deaths::DeathCounters::default();
     for seed in 0..500 {
         match deaths::run(seed) {
@@ -44,14 +44,14 @@ fn deaths_in_turn_change_no_bit() {
 /// Only an operation that kills workers is abandoned, and its user gets an error; no other session
 /// is harmed.
 #[test]
-fn who_kills_workers_is_found() {
+fn a_session_that_kills_workers_is_identified() {
     let given_up: u64 =
         (0..300).map(|seed| killers::run(seed).unwrap_or_else(|it| panic!("{it}"))).sum();
     assert!(given_up > 300, "{given_up}");
 }
 
 #[test]
-fn a_schedule_is_made_of_its_seed_alone() {
+fn a_schedule_depends_only_on_its_seed() {
     let messages = |seed| run([seed]).messages;
     for seed in 0..20 {
         let before = messages(seed);
@@ -62,33 +62,33 @@ fn a_schedule_is_made_of_its_seed_alone() {
 
 /// A collective waited forever for a member that was lost before it was announced.
 #[test]
-fn joint_exchanges_whose_member_is_lost_early() {
+fn collective_exchanges_whose_member_is_lost_early() {
     run([483]);
 }
 
 /// A slot that moved to a new worker lost the commands in flight to the old one.
 #[test]
-fn slots_that_move_with_work_under_way() {
+fn slots_that_move_while_work_is_in_flight() {
     run([80, 99, 122, 136, 151, 216, 327, 545, 555]);
 }
 
 /// A lane that waited for memory again kept its grant, and another lane failed.
 #[test]
-fn who_waits_for_memory_keeps_none_from_others() {
+fn a_session_waiting_for_memory_blocks_no_other() {
     run([36140]);
 }
 
 /// A lane failed although other sessions' tensors could be spilled: the same number of bytes was
 /// held as at its last attempt, by other tensors.
 #[test]
-fn who_waits_for_memory_tries_again_when_others_are_held() {
+fn a_memory_wait_is_retried_when_other_sessions_are_held() {
     run([23132]);
 }
 
 /// Deaths of stopped workers, and unrelated deaths during the trial of a command, were attributed
 /// to it.
 #[test]
-fn deaths_from_outside_are_not_held_against_a_session() {
+fn external_worker_deaths_are_not_blamed_on_a_session() {
     for seed in [53483, 54840, 54971, 73903, 94974, 98192] {
         deaths::run(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
@@ -104,7 +104,7 @@ fn requests_in_flight_are_answered_before_a_new_base() {
 /// A slot that was handed over had no tensors left at the next snapshot, and its handover was
 /// awaited for ever: an idle session was stored every 20 ms, to move its slots.
 #[test]
-fn a_handover_ends_with_the_base_that_it_is_from() {
+fn a_handover_ends_with_its_base_snapshot() {
     chaos::run(7_009_344).unwrap_or_else(|wrong| panic!("{wrong}"));
 }
 
@@ -138,26 +138,26 @@ fn power_cuts_change_no_bits() {
 
 /// A lane failed although other sessions held memory that could be spilled.
 #[test]
-fn memory_is_looked_for_again_when_others_rest() {
+fn a_memory_wait_is_retried_when_other_lanes_are_idle() {
     run([3224]);
 }
 
 /// Lanes of idle clients waited for memory forever: checking the credit is a wait.
 #[test]
-fn credit_comes_back_to_clients_that_wait_for_it() {
+fn credit_returns_to_waiting_clients() {
     run([24988, 30664, 34616]);
 }
 
 /// Sessions that waited for memory while their clients were idle blocked sessions in trials.
 #[test]
-fn trials_go_on_beside_what_is_stuck() {
+fn trials_proceed_beside_stuck_sessions() {
     run([14824, 46600]);
 }
 
 /// The same without randomness: a worker joins while the last results of a lent slot, which have no
 /// copies, are still to be computed.
 #[test]
-fn a_newcomer_takes_over_no_slot_with_work_under_way() {
+fn a_new_worker_takes_over_no_slot_with_work_in_flight() {
     let delays = Delays { least: 1, most: 1 };
     let world = Arc::new(Mutex::new(World::new(1, 2, delays, Limits::default())));
     world.lock().unwrap().settle();

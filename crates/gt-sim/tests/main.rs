@@ -3,9 +3,9 @@
 mod chaos;
 mod cluster;
 mod common;
+mod engine_collectives;
 mod hostile;
 mod hotpaths;
-mod joint;
 mod journal;
 mod memory;
 mod movement;

@@ -31,7 +31,7 @@ pub(crate) struct Collectives<T> {
 /// A slot's part of a collective.
 pub(crate) struct JointPart<T> {
     pub exchange: Box<Exchange>,
-    pub joint: Arc<EngineCollective>,
+    pub engine_collective: Arc<EngineCollective>,
     /// This slot's rank.
     pub rank: usize,
     pub blocks: Option<CollectiveBlocks<T>>,
@@ -40,7 +40,7 @@ pub(crate) struct JointPart<T> {
 /// A slot's own blocks in a collective.
 pub(crate) struct CollectiveBlocks<T> {
     pub call: CollectiveCall,
-    /// See [`Joining::gives`].
+    /// See [`CollectivePart::gives`].
     pub gives: Vec<(usize, T)>,
     /// The parts of the output, in the order of the receives; `None` if from another member.
     pub parts: Vec<Option<T>>,
@@ -56,7 +56,7 @@ impl<T> Default for Collectives<T> {
 impl<T> Collectives<T> {
     /// Returns the next collective to start, see [`crate::work::Work::due`].
     pub fn due(&self) -> Option<&EngineCollective> {
-        self.due.first_key_value().map(|(_, (_, part, _))| &*part.joint)
+        self.due.first_key_value().map(|(_, (_, part, _))| &*part.engine_collective)
     }
 
     /// Removes and returns the next collective.
@@ -103,11 +103,11 @@ impl<T> Collectives<T> {
         self.epochs.retain(|members, _| !members.contains(&worker));
     }
 
-    pub fn epoch(&self, joint: &EngineCollective) -> u64 {
-        self.epochs.get(&workers(joint)).copied().unwrap_or_default()
+    pub fn epoch(&self, engine_collective: &EngineCollective) -> u64 {
+        self.epochs.get(&workers(engine_collective)).copied().unwrap_or_default()
     }
 }
 
-pub(crate) fn workers(joint: &EngineCollective) -> Vec<WorkerId> {
-    joint.members.iter().map(|member| member.worker).collect()
+pub(crate) fn workers(engine_collective: &EngineCollective) -> Vec<WorkerId> {
+    engine_collective.members.iter().map(|member| member.worker).collect()
 }

@@ -240,22 +240,25 @@ pub trait Engine: Send {
     fn after_fork(&mut self) {}
 
     /// Carries out a collective with the engines of other workers, which all make the same call;
-    /// blocks until they do. Returns a tensor for each of [`Joining::gets`].
+    /// blocks until they do. Returns a tensor for each of [`CollectivePart::gets`].
     ///
     /// # Errors
     /// The collective failed. Other members may block until their own timeout.
-    fn join(&mut self, _part: Joining<Self::Tensor>) -> Result<Vec<Self::Tensor>, EngineError> {
+    fn run_collective(
+        &mut self,
+        _part: CollectivePart<Self::Tensor>,
+    ) -> Result<Vec<Self::Tensor>, EngineError> {
         Err(EngineError::Other(format!("the engine '{}' joins no others", self.name())))
     }
 
-    /// Whether [`Engine::join`] can sum a dtype; must be the same on all engines of a fabric. Other
+    /// Whether [`Engine::run_collective`] can sum a dtype; must be the same on all engines of a fabric. Other
     /// parts are only moved, and each worker combines them itself.
-    fn adds(&self, _dtype: DType) -> bool {
+    fn can_reduce(&self, _dtype: DType) -> bool {
         false
     }
 
     /// Drops the groups of a lost worker.
-    fn leave(&mut self, _worker: WorkerId) {}
+    fn close_groups(&mut self, _worker: WorkerId) {}
 }
 
 /// Memory that several tensors may share.
@@ -267,9 +270,9 @@ pub struct SharedBuffer {
 }
 
 /// An engine's part of a collective.
-pub struct Joining<'a, T> {
-    pub joint: &'a EngineCollective,
-    /// As in `joint`, or the equivalent that moves parts without combining them.
+pub struct CollectivePart<'a, T> {
+    pub engine_collective: &'a EngineCollective,
+    /// As in `engine_collective`, or the equivalent that moves parts without combining them.
     pub call: CollectiveCall,
     /// This worker's rank among the members.
     pub rank: usize,

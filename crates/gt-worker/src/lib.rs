@@ -38,7 +38,7 @@ pub mod verify;
 pub mod work;
 mod worker;
 
-pub use engine::{Engine, EngineError, Joining, SharedBuffer};
+pub use engine::{CollectivePart, Engine, EngineError, SharedBuffer};
 pub use snapshot_store::SnapshotRecord;
 pub use work::{FileJob, FileResult, Options, Out, ToSave, Work, WorkerInput};
 pub use worker::Worker;

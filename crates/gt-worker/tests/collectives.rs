@@ -9,7 +9,7 @@ use gt_ir::{Exchange, Incarnation, LaneId, SlotId, SourceId, TransferId, WorkerC
 use gt_worker::{Options, Out, Work};
 
 /// The sum of a tensor over slots 0 and 1, as a collective.
-fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
+fn collective_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
     let member = |slot: u32| Member {
         slot: SlotId(slot),
         worker: WorkerId(slot),
@@ -17,9 +17,9 @@ fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
     };
     let members = vec![member(0), member(1)];
     let (kind, store) = ("hub/1".into(), "hub".into());
-    let joint =
+    let engine_collective =
         Some(Arc::new(EngineCollective { kind, store, members, call: CollectiveCall::AllReduce }));
-    exchange(Exchange { joint, ..sum_with(transfer, 1, input, output) })
+    exchange(Exchange { engine_collective, ..sum_with(transfer, 1, input, output) })
 }
 
 impl Bench {
@@ -54,10 +54,10 @@ impl Bench {
 }
 
 #[test]
-fn none_begins_before_all_are_ready() {
+fn no_collective_begins_before_all_members_are_ready() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
-    let commands = vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), fetch(1, 2)];
+    let commands = vec![slots(2), create(1, &[1.0, 2.0]), collective_sum(1, 1, 2), fetch(1, 2)];
     bench.work(to, commands);
     assert_eq!(bench.ready(), [(to, 1, Ok(0))]);
     assert!(bench.worker.due().is_none() && bench.computed().is_empty());
@@ -65,7 +65,10 @@ fn none_begins_before_all_are_ready() {
     bench.join();
     assert!(bench.computed().is_empty());
     bench.tell(to, 1, 1, Ok(0));
-    assert_eq!(bench.worker.due().map(|joint| joint.members.len()), Some(2));
+    assert_eq!(
+        bench.worker.due().map(|engine_collective| engine_collective.members.len()),
+        Some(2)
+    );
     assert_eq!(bench.values(), []);
     bench.join();
     assert_eq!(bench.computed(), ["join"]);
@@ -75,12 +78,13 @@ fn none_begins_before_all_are_ready() {
 /// The order is the dispatcher's, which is the same on every worker, not the order in which this
 /// worker's lanes reached their exchanges.
 #[test]
-fn they_begin_in_the_order_in_which_they_are_told() {
+fn collectives_begin_in_the_order_of_their_start_messages() {
     let mut bench = Bench::default();
     let (one, two) = (lane(1, 0), lane(2, 0));
     for to in [one, two] {
         let numbers = [f64::from(to.incarnation.0); 2];
-        let sums = vec![slots(2), create(1, &numbers), joint_sum(1, 1, 2), joint_sum(2, 1, 3)];
+        let sums =
+            vec![slots(2), create(1, &numbers), collective_sum(1, 1, 2), collective_sum(2, 1, 3)];
         bench.work(to, [sums, vec![fetch(2, 2), fetch(3, 3)]].concat());
     }
     let ready: Vec<(u32, u64)> =
@@ -101,10 +105,10 @@ fn they_begin_in_the_order_in_which_they_are_told() {
 
 /// The failure goes to the dispatcher, and the engine is not called.
 #[test]
-fn a_member_without_input_says_so() {
+fn a_member_without_input_reports_it() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
-    bench.work(to, vec![slots(2), joint_sum(1, 77, 2), fetch(1, 2)]);
+    bench.work(to, vec![slots(2), collective_sum(1, 77, 2), fetch(1, 2)]);
     let ready = bench.ready();
     let [(_, 1, Err(reason))] = ready.as_slice() else { panic!("{ready:?}") };
     assert!(reason.contains("tensor 77 does not exist"), "{reason}");
@@ -118,10 +122,11 @@ fn a_member_without_input_says_so() {
 
 /// An exchange that is due is carried out even if its session has ended: other members enter it.
 #[test]
-fn a_session_that_ends_leaves_no_member_alone() {
+fn the_end_of_a_session_cancels_its_collectives_on_all_members() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
-    let sums = vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), joint_sum(2, 1, 3)];
+    let sums =
+        vec![slots(2), create(1, &[1.0, 2.0]), collective_sum(1, 1, 2), collective_sum(2, 1, 3)];
     bench.work(to, sums);
     bench.tell(to, 1, 1, Ok(0));
     bench.hand(ServerToWorker::EndSession { incarnation: Incarnation(1) });
@@ -134,10 +139,10 @@ fn a_session_that_ends_leaves_no_member_alone() {
 }
 
 #[test]
-fn pending_joint_results_hold_no_other_session_up() {
+fn pending_collective_results_block_no_other_session() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
-    bench.work(to, vec![slots(2), create(1, &[1.0, 2.0]), joint_sum(1, 1, 2), neg(3, 2)]);
+    bench.work(to, vec![slots(2), create(1, &[1.0, 2.0]), collective_sum(1, 1, 2), neg(3, 2)]);
     let other = lane(2, 0);
     bench.work(other, vec![create(1, &[3.0, 4.0]), neg(2, 1)]);
     assert_eq!(bench.value(other, 2), Ok(vec![-3.0, -4.0]));
@@ -148,12 +153,12 @@ fn pending_joint_results_hold_no_other_session_up() {
 
 /// A session is charged for the device time of its collectives.
 #[test]
-fn joint_exchanges_count_as_device_time() {
+fn collective_exchanges_count_as_device_time() {
     let options = Options { is_timed: false, ..Options::default() };
     let used = |exchanges: u64| {
         let mut bench = Bench::new(options);
         let to = lane(1, 0);
-        let sums = (0..exchanges).map(|count| joint_sum(1 + count, 1, 2 + count));
+        let sums = (0..exchanges).map(|count| collective_sum(1 + count, 1, 2 + count));
         let first = vec![slots(2), create(1, &[1.0; 1000])];
         bench.work(to, first.into_iter().chain(sums).collect());
         for count in 0..exchanges {

@@ -39,7 +39,7 @@ fn count(bench: &Bench, name: &str) -> usize {
 }
 
 #[test]
-fn the_device_is_kept_for_a_session_until_its_piece_comes() {
+fn the_device_is_held_until_a_sessions_block_arrives() {
     let (mut bench, to) = beside_long_turns(1);
     for step in 1..5 {
         for _ in 0..3 {
@@ -54,7 +54,7 @@ fn the_device_is_kept_for_a_session_until_its_piece_comes() {
 
 /// Not for a piece that does not come.
 #[test]
-fn the_device_is_kept_for_a_moment_only() {
+fn the_device_is_held_for_a_limited_time() {
     let (mut bench, to) = beside_long_turns(1);
     // Their turns take a second, of which a tenth is waited for.
     bench.compiler.idle.fetch_add(90_000, Ordering::Relaxed);
@@ -72,7 +72,7 @@ fn the_device_is_kept_for_a_moment_only() {
 
 /// Of two sessions with reservations, the one with the lower number has priority on every worker.
 #[test]
-fn a_session_with_a_lower_number_has_the_right_of_way() {
+fn a_session_with_a_lower_number_goes_first() {
     for (number, is_kept) in [(2, false), (4, true)] {
         let (mut bench, _) = beside_long_turns(3);
         let boosted = lane(number, 0);
@@ -87,7 +87,7 @@ fn a_session_with_a_lower_number_has_the_right_of_way() {
 
 /// The session pays for that time, once.
 #[test]
-fn the_time_that_the_device_is_kept_is_paid_for() {
+fn held_device_time_is_charged_to_the_session() {
     let used = |waits: bool| {
         let (mut bench, to) = beside_long_turns(1);
         if waits {
@@ -110,7 +110,7 @@ fn the_time_that_the_device_is_kept_is_paid_for() {
 
 /// Sessions with short turns run during the reservation: the device is not idle.
 #[test]
-fn the_device_is_not_kept_from_short_turns() {
+fn short_turns_run_while_the_device_is_held() {
     let mut bench = Bench::default();
     let (to, other) = (lane(1, 0), lane(5, 0));
     bench.queue(to, vec![slots(2)]);

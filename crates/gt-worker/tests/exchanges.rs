@@ -13,7 +13,7 @@ fn halves() -> gt_ir::Exchange {
 }
 
 #[test]
-fn pieces_may_come_before_and_after_the_exchange() {
+fn blocks_may_arrive_before_and_after_the_exchange_command() {
     let (early, late) = ((1, [1.0, 2.0]), (2, [3.0, 4.0]));
     // How many of them come before the exchange.
     for before in 0..=2 {
@@ -36,7 +36,7 @@ fn pieces_may_come_before_and_after_the_exchange() {
 }
 
 #[test]
-fn own_blocks_go_out_at_once_and_are_added() {
+fn own_blocks_are_sent_at_once_and_added() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
     let commands =
@@ -55,7 +55,7 @@ fn own_blocks_go_out_at_once_and_are_added() {
 }
 
 #[test]
-fn a_lane_that_waits_holds_nobody_up() {
+fn a_waiting_lane_blocks_no_other() {
     let mut bench = Bench::default();
     let waits = lane(1, 0);
     bench.work(waits, vec![slots(3), exchange(halves()), fetch(5, 9)]);
@@ -75,7 +75,7 @@ fn a_lane_that_waits_holds_nobody_up() {
 
 /// Two sessions have exchanges with the same transfer number: their pieces are not mixed up.
 #[test]
-fn pieces_are_their_sessions() {
+fn blocks_belong_to_one_session() {
     let mut bench = Bench::default();
     let lanes: [LaneId; 2] = [lane(1, 0), lane(2, 0)];
     for to in lanes {
@@ -92,7 +92,7 @@ fn pieces_are_their_sessions() {
 }
 
 #[test]
-fn a_failed_or_wrong_piece_fails_the_tensor_alone() {
+fn a_failed_or_wrong_block_fails_only_its_tensor() {
     let failure = Failure::new("log", "no", "v", SourceId(3));
     let failed = Err(failure);
     let wrong = Ok(gt_ir::Content::Data(data(&[1.0, 2.0, 3.0])));
@@ -110,7 +110,7 @@ fn a_failed_or_wrong_piece_fails_the_tensor_alone() {
 }
 
 #[test]
-fn whoever_waits_for_a_lost_worker_is_told() {
+fn exchanges_with_a_lost_worker_fail() {
     let mut bench = Bench::default();
     let (one, two) = (lane(1, 0), lane(2, 0));
     for to in [one, two] {
@@ -131,7 +131,7 @@ fn whoever_waits_for_a_lost_worker_is_told() {
 
 /// A tensor that is freed while it is pending takes no memory when its pieces come.
 #[test]
-fn what_is_freed_while_it_is_pending_is_not_kept() {
+fn a_tensor_freed_while_its_exchange_is_pending_is_dropped() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
     bench.work(to, vec![slots(3), exchange(halves()), free(9)]);

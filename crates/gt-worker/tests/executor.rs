@@ -52,7 +52,7 @@ fn commands_run_in_turns() {
 }
 
 #[test]
-fn an_error_fails_its_dependents_only() {
+fn an_error_fails_only_its_dependents() {
     let bad = [&ops::unary::LOG, &ops::unary::SQRT];
     for (operation, said) in bad.into_iter().zip(["logarithm of -1", "panicked: root of -1"]) {
         for mut bench in benches() {
@@ -81,7 +81,7 @@ fn an_error_fails_its_dependents_only() {
 }
 
 #[test]
-fn a_declared_result_that_lies_fails_the_instruction() {
+fn a_wrong_declared_result_fails_the_instruction() {
     let wrong = [
         (vec![meta(3)], "is declared as float64 (3,), but is float64 (2,)"),
         (vec![Meta::new(DType::F32, shape(2))], "is declared as float32 (2,)"),
@@ -111,7 +111,7 @@ fn a_declared_result_that_lies_fails_the_instruction() {
 }
 
 #[test]
-fn operands_that_are_missing_or_do_not_fit_are_said() {
+fn missing_or_mismatched_operands_are_reported() {
     for mut bench in benches() {
         let one = lane(1, 0);
         bench.work(one, vec![create(1, &[1.0, 2.0]), create(2, &[1.0, 2.0, 3.0])]);
@@ -125,7 +125,7 @@ fn operands_that_are_missing_or_do_not_fit_are_said() {
 }
 
 #[test]
-fn the_end_of_a_session_frees_its_memory_alone() {
+fn the_end_of_a_session_frees_only_its_memory() {
     let mut bench = Bench::default();
     let (goes, stays) = (lane(1, 0), lane(2, 0));
     bench.work(goes, vec![create(1, &[1.0; 100]), create(2, &[1.0; 50])]);

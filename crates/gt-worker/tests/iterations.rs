@@ -18,7 +18,7 @@ fn begin(bench: &mut Bench, to: gt_ir::LaneId, definition: &Definition) {
 }
 
 #[test]
-fn iterations_are_bound_to_what_they_say() {
+fn iterations_use_the_bindings_of_their_invocations() {
     let mut bench = Bench::default();
     let (to, definition) = (lane(1, 0), accumulate(3));
     begin(&mut bench, to, &definition);
@@ -45,7 +45,7 @@ fn iterations_are_bound_to_what_they_say() {
 }
 
 #[test]
-fn an_error_in_an_iteration_is_its_operations() {
+fn an_error_in_an_iteration_names_its_operation() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
     let steps = [
@@ -66,7 +66,7 @@ fn an_error_in_an_iteration_is_its_operations() {
 }
 
 #[test]
-fn a_template_that_lies_about_a_result_fails_it_alone() {
+fn a_wrong_result_in_a_template_fails_only_its_instruction() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
     let mut lies = add(20, 1, number(1.0));
@@ -83,7 +83,7 @@ fn a_template_that_lies_about_a_result_fails_it_alone() {
 
 /// An invocation that does not fit the lane's state breaks the lane, and no other.
 #[test]
-fn what_does_not_fit_breaks_its_lane_alone() {
+fn an_invalid_invocation_breaks_only_its_lane() {
     let disagrees = |sender: &mut Invoker| {
         // One iteration does not arrive.
         sender.next(22, &[(1, 19)], &[]);
@@ -124,7 +124,7 @@ fn what_does_not_fit_breaks_its_lane_alone() {
 
 /// `-x`, then `x + 7` under the same number: an iteration uses the latest definition before it.
 #[test]
-fn a_number_may_be_told_anew_while_iterations_wait() {
+fn a_template_number_may_be_redefined_while_iterations_wait() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
     let negated = instruction(&gt_ir::ops::unary::NEG, 20, 2, &[tensor(1)]);
@@ -141,7 +141,7 @@ fn a_number_may_be_told_anew_while_iterations_wait() {
 
 /// An iteration waits for a missing piece, while other lanes have their turns.
 #[test]
-fn an_iteration_waits_for_its_pieces_and_holds_nobody_up() {
+fn an_iteration_waiting_for_blocks_blocks_no_other_lane() {
     let mut bench = Bench::default();
     let (to, other) = (lane(1, 0), lane(2, 0));
     let steps = [

@@ -62,7 +62,7 @@ fn failure(bench: &mut Bench, lane: LaneId, tensor: u64) -> Failure {
 }
 
 #[test]
-fn what_would_pass_a_quota_fails_alone_and_names_the_largest() {
+fn exceeding_a_quota_fails_one_command_and_names_the_largest_tensors() {
     let mut bench = Bench::default();
     admit(&mut bench, 1, &[("user ada", 3 * VECTOR)]);
     let of = lane(1, 0);
@@ -99,7 +99,7 @@ fn a_quota_is_exact_to_the_byte() {
 }
 
 #[test]
-fn frees_in_the_queue_and_results_over_operands_make_room() {
+fn queued_frees_and_reused_operands_make_room() {
     let mut bench = Bench::default();
     admit(&mut bench, 1, &[("user ada", 2 * VECTOR)]);
     let of = lane(1, 0);
@@ -111,7 +111,7 @@ fn frees_in_the_queue_and_results_over_operands_make_room() {
 }
 
 #[test]
-fn a_users_sessions_wait_for_each_other_and_others_do_not() {
+fn only_sessions_of_the_same_user_wait_for_a_users_quota() {
     let mut bench = Bench::default();
     (1..=2).for_each(|session| admit(&mut bench, session, &[("user ada", 3 * VECTOR)]));
     let (first, second, other) = (lane(1, 0), lane(2, 0), lane(3, 0));
@@ -130,7 +130,7 @@ fn a_users_sessions_wait_for_each_other_and_others_do_not() {
 }
 
 #[test]
-fn the_end_of_a_session_ends_waits() {
+fn the_end_of_a_session_ends_memory_waits() {
     let mut bench = Bench::default();
     (1..=2).for_each(|session| admit(&mut bench, session, &[("team vision", 2 * VECTOR)]));
     bench.work(lane(1, 0), vec![vector(0), negative(1, 0)]);
@@ -144,7 +144,7 @@ fn the_end_of_a_session_ends_waits() {
 }
 
 #[test]
-fn programs_are_admitted_by_their_peak_and_run_in_steps_if_that_is_too_much() {
+fn programs_that_exceed_memory_run_step_by_step() {
     let mut bench = Bench::default();
     let of = lane(1, 0);
     let negate = |output, input| instruction(&ops::unary::NEG, output, 100, &[tensor(input)]);
@@ -169,7 +169,7 @@ fn programs_are_admitted_by_their_peak_and_run_in_steps_if_that_is_too_much() {
 
 /// A template frees what it only drops after all of its steps: where there is no room, that goes first.
 #[test]
-fn what_an_iteration_drops_makes_room_for_its_steps() {
+fn tensors_dropped_by_an_iteration_make_room_for_its_steps() {
     let mut bench = Bench::default();
     let of = lane(1, 0);
     let negate = |output, input| instruction(&ops::unary::NEG, output, 100, &[tensor(input)]);
@@ -190,7 +190,7 @@ fn what_an_iteration_drops_makes_room_for_its_steps() {
 
 /// What the dispatcher knows of a worker's lanes is of one moment: their sum is within the quota.
 #[test]
-fn what_lanes_hold_is_told_of_one_moment() {
+fn reported_holdings_are_of_one_moment() {
     let mut bench = Bench::default();
     (1..=2).for_each(|session| admit(&mut bench, session, &[("user ada", 3 * VECTOR)]));
     let (first, second) = (lane(1, 0), lane(2, 0));
@@ -260,7 +260,7 @@ fn serve(bench: &mut Bench, disk: &mut Vec<(u64, TensorData)>, is_full: bool) ->
 }
 
 #[test]
-fn the_least_recently_used_goes_to_disk_and_comes_back_when_it_is_used() {
+fn the_least_recently_used_tensor_spills_and_is_read_back_when_used() {
     let mut bench = Bench::new(spilling(3 * VECTOR));
     let (of, mut disk) = (lane(1, 0), Vec::new());
     bench.work(of, vec![vector(1), vector(2)]);
@@ -284,7 +284,7 @@ fn the_least_recently_used_goes_to_disk_and_comes_back_when_it_is_used() {
 }
 
 #[test]
-fn a_session_over_its_share_makes_room_for_one_that_is_not() {
+fn a_session_over_its_share_spills_for_one_below() {
     let mut bench = Bench::new(spilling(4 * VECTOR));
     let (large, small, mut disk) = (lane(1, 0), lane(2, 0), Vec::new());
     bench.work(small, vec![vector(1)]);
@@ -299,7 +299,7 @@ fn a_session_over_its_share_makes_room_for_one_that_is_not() {
 
 /// A session whose client is away makes room for all others, however little it has.
 #[test]
-fn who_is_away_makes_room_first() {
+fn disconnected_sessions_spill_first() {
     for is_away in [false, true] {
         let mut bench = Bench::new(spilling(4 * VECTOR));
         let (large, small, mut disk) = (lane(1, 0), lane(2, 0), Vec::new());
@@ -315,7 +315,7 @@ fn who_is_away_makes_room_first() {
 }
 
 #[test]
-fn a_full_disk_fails_what_there_is_no_room_for_and_loses_nothing() {
+fn a_full_disk_fails_new_tensors_and_loses_none() {
     let mut bench = Bench::new(spilling(2 * VECTOR));
     let (of, mut disk) = (lane(1, 0), Vec::new());
     bench.work(of, vec![vector(1), vector(2), vector(3)]);
@@ -332,7 +332,7 @@ fn a_full_disk_fails_what_there_is_no_room_for_and_loses_nothing() {
 }
 
 #[test]
-fn what_cannot_be_brought_back_is_told_with_its_own_bytes() {
+fn a_tensor_that_does_not_fit_back_fails_with_its_size() {
     for (command, needs) in [(fetch(77, 1), "800 bytes"), (negative(8, 1), "1.6 KB")] {
         let mut bench = Bench::new(spilling(2 * VECTOR));
         let (of, mut disk) = (lane(1, 0), Vec::new());
@@ -355,7 +355,7 @@ fn what_cannot_be_brought_back_is_told_with_its_own_bytes() {
 }
 
 #[test]
-fn what_is_freed_or_used_while_it_is_written_does_not_come_back_or_get_lost() {
+fn tensors_freed_or_used_while_spilling_are_dropped_or_kept() {
     let mut bench = Bench::new(spilling(2 * VECTOR));
     let (of, mut disk) = (lane(1, 0), Vec::new());
     bench.work(of, vec![vector(1), vector(2), vector(3), free(1)]);
@@ -369,7 +369,7 @@ fn what_is_freed_or_used_while_it_is_written_does_not_come_back_or_get_lost() {
 }
 
 #[test]
-fn what_cannot_be_read_back_is_told() {
+fn an_unreadable_spill_file_fails_its_tensor() {
     let mut bench = Bench::new(spilling(2 * VECTOR));
     let (of, mut disk) = (lane(1, 0), Vec::new());
     bench.work(of, vec![vector(1), vector(2), vector(3)]);
@@ -409,7 +409,7 @@ fn with_snapshot_on_disk(disk: &mut Vec<(u64, TensorData)>) -> Bench {
 }
 
 #[test]
-fn snapshots_leave_the_disk_to_tensors() {
+fn snapshots_give_way_to_spilled_tensors_on_disk() {
     let mut disk = Vec::new();
     let mut bench = with_snapshot_on_disk(&mut disk);
     let of = lane(1, 0);
@@ -429,7 +429,7 @@ fn snapshots_leave_the_disk_to_tensors() {
 }
 
 #[test]
-fn a_disk_that_others_have_filled_is_tensors_first() {
+fn a_disk_filled_by_others_serves_tensors_first() {
     let mut disk = Vec::new();
     let mut bench = with_snapshot_on_disk(&mut disk);
     bench.work(lane(1, 0), vec![vector(5)]);
@@ -449,7 +449,7 @@ fn a_disk_that_others_have_filled_is_tensors_first() {
 /// The tensor that a granted command reads is written to disk before its turn: the room for its result
 /// alone does not suffice any more, and is not kept from others while it waits again.
 #[test]
-fn who_waits_again_keeps_nothing_from_others() {
+fn a_lane_that_waits_again_loses_its_grant() {
     let mut bench = Bench::new(Options { spill: VECTOR, ..spilling(3 * VECTOR) });
     let [first, second, third] = [1, 2, 3].map(|session| lane(session, 0));
     [first, second, third].iter().for_each(|of| bench.work(*of, vec![vector(0)]));
@@ -524,7 +524,7 @@ fn records_of_many_tensors_count_for_a_quota() {
 
 /// What is queued behind a command that gives up has waited for others' frees with it.
 #[test]
-fn what_was_queued_with_a_refused_command_does_not_wait_anew() {
+fn commands_queued_with_a_refused_one_fail_without_a_second_wait() {
     let mut bench = Bench::default();
     admit(&mut bench, 1, &[("user ada", VECTOR)]);
     let of = lane(1, 0);

@@ -47,7 +47,7 @@ fn long_beside_short(bench: &mut Bench) -> usize {
 
 /// Operations of one session take a hundred times as long as those of another.
 #[test]
-fn sessions_get_the_same_time_not_the_same_turns() {
+fn sessions_get_equal_device_time_not_equal_turns() {
     let mut bench = Bench::default();
     let long = long_beside_short(&mut bench);
     // 20,000 of one are 200 of the other, which does 128 in a turn.
@@ -55,7 +55,7 @@ fn sessions_get_the_same_time_not_the_same_turns() {
 }
 
 #[test]
-fn time_goes_by_weights() {
+fn device_time_is_shared_by_weight() {
     let mut bench = Bench::default();
     admit(&mut bench, 1, 3);
     queue(&mut bench, 1, &ops::unary::NEG, (12_000, 1));
@@ -71,7 +71,7 @@ fn time_goes_by_weights() {
 
 /// A session with occasional requests has the next turn, whatever other sessions have queued.
 #[test]
-fn a_session_that_was_idle_is_next() {
+fn a_session_that_was_idle_runs_next() {
     let mut bench = Bench::default();
     for session in 2..6 {
         queue(&mut bench, session, &ops::unary::SQRT, (4_000, 100));
@@ -102,7 +102,7 @@ fn a_long_turn_ends_by_itself() {
 
 /// A session whose other slots have come to an exchange is next: they wait for it.
 #[test]
-fn a_session_that_other_workers_wait_for_is_next() {
+fn a_session_that_other_workers_wait_for_runs_next() {
     let mut bench = Bench::default();
     for session in 2..5 {
         queue(&mut bench, session, &ops::unary::SQRT, (4_000, 1));
@@ -127,7 +127,7 @@ fn a_session_that_other_workers_wait_for_is_next() {
 /// An asynchronous device: sessions are charged for the device's time, not for the time to issue,
 /// and few turns are in flight.
 #[test]
-fn turns_of_a_device_cost_what_it_says() {
+fn turns_cost_the_time_that_the_device_reports() {
     let mut bench = Bench::default();
     *bench.device.lock().unwrap() = Some(DeviceClock::default());
     let long = long_beside_short(&mut bench);
@@ -137,7 +137,7 @@ fn turns_of_a_device_cost_what_it_says() {
 
 /// An idle worker reports the device time of turns that have completed since its last report.
 #[test]
-fn device_time_that_is_known_late_is_told() {
+fn device_time_that_is_measured_late_is_reported() {
     let mut bench = Bench::default();
     *bench.device.lock().unwrap() = Some(DeviceClock::default());
     queue(&mut bench, 1, &ops::unary::NEG, (100, 10));
@@ -171,7 +171,7 @@ fn kept(bench: &Bench) -> (Vec<u64>, bool) {
 }
 
 #[test]
-fn a_snapshot_of_many_tensors_is_taken_in_parts_between_others_turns() {
+fn a_large_snapshot_is_taken_in_parts_between_turns_of_others() {
     let mut bench = Bench::default();
     let count = 5000;
     bench.work(lane(1, 0), (0..count).map(|name| create(name, &[1.0])).collect());

@@ -12,7 +12,7 @@ fn begin(bench: &mut Bench) -> gt_ir::LaneId {
 }
 
 #[test]
-fn what_is_freed_before_it_begins_is_skipped_and_counted() {
+fn instructions_whose_results_are_freed_first_are_skipped_and_counted() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     // 2, 3 and 4, which reads 3, are freed; 5 is fetched.
@@ -29,7 +29,7 @@ fn what_is_freed_before_it_begins_is_skipped_and_counted() {
 }
 
 #[test]
-fn what_somebody_wants_is_not_skipped() {
+fn instructions_with_a_used_result_are_not_skipped() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     // 2 is freed, but 4, made from it, is fetched; 3 is fetched before it is freed.
@@ -61,7 +61,7 @@ fn an_exchange_is_not_skipped() {
 }
 
 #[test]
-fn frees_overtake() {
+fn frees_are_applied_early() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     bench.work(to, vec![create(8, &[0.0; 1000]), create(9, &[0.0; 10])]);
@@ -77,7 +77,7 @@ fn frees_overtake() {
 }
 
 #[test]
-fn a_long_queue_is_looked_through_by_itself() {
+fn a_long_queue_is_analyzed_without_a_memory_wait() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     let loops = |from: u64| -> Vec<WorkerCommand> {
@@ -91,7 +91,7 @@ fn a_long_queue_is_looked_through_by_itself() {
 }
 
 #[test]
-fn iterations_that_nobody_wants_are_skipped_and_free() {
+fn iterations_with_unused_results_are_skipped_and_freed() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     // Each iteration frees the previous one's result.
@@ -115,7 +115,7 @@ fn iterations_that_nobody_wants_are_skipped_and_free() {
 }
 
 #[test]
-fn what_is_cancelled_is_not_answered_nor_computed() {
+fn cancelled_fetches_are_neither_computed_nor_answered() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     bench.queue(to, vec![neg(2, 1), fetch(7, 2), free(2), fetch(8, 1)]);
@@ -131,7 +131,7 @@ fn what_is_cancelled_is_not_answered_nor_computed() {
 
 /// A fetch that waits for a piece no longer blocks its lane once it is cancelled.
 #[test]
-fn a_lane_goes_on_when_what_it_waits_for_is_cancelled() {
+fn a_lane_resumes_when_the_fetch_it_waits_for_is_cancelled() {
     let mut bench = Bench::default();
     let to = begin(&mut bench);
     let pending = exchange(gather(1, 9, 2, &[(1, block(0, 2))]));

@@ -25,7 +25,7 @@ fn steps(bench: &mut Bench, count: usize) {
 }
 
 #[test]
-fn a_lane_takes_compiled_code_after_its_own_runs() {
+fn a_lane_uses_compiled_code_after_its_own_warmup() {
     let mut bench = Bench::default();
     bench.compiler.warmup.store(2, Ordering::Relaxed);
     negations(&mut bench, lane(1, 0), 4);
@@ -39,7 +39,7 @@ fn a_lane_takes_compiled_code_after_its_own_runs() {
 }
 
 #[test]
-fn a_lane_that_waits_for_its_compiler_holds_nobody_up() {
+fn a_lane_waiting_for_its_compiler_blocks_no_other() {
     let mut bench = Bench::default();
     bench.compiler.warmup.store(1, Ordering::Relaxed);
     bench.compiler.is_busy.store(true, Ordering::Relaxed);
@@ -59,7 +59,7 @@ fn a_lane_that_waits_for_its_compiler_holds_nobody_up() {
 }
 
 #[test]
-fn the_end_of_a_session_ends_its_wait() {
+fn the_end_of_a_session_ends_its_compiler_wait() {
     let mut bench = Bench::default();
     bench.compiler.warmup.store(1, Ordering::Relaxed);
     bench.compiler.is_busy.store(true, Ordering::Relaxed);
@@ -71,7 +71,7 @@ fn the_end_of_a_session_ends_its_wait() {
 }
 
 #[test]
-fn a_lane_that_is_made_again_runs_what_it_would_have_run() {
+fn a_restored_lane_runs_the_same_code() {
     let (mut before, mut after) = (Bench::default(), Bench::default());
     for bench in [&before, &after] {
         bench.compiler.warmup.store(2, Ordering::Relaxed);

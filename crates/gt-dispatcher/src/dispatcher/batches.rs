@@ -169,7 +169,7 @@ impl Dispatcher {
         let is_short = !session.account.shortages.is_empty();
         self.pump(now);
         if is_short {
-            self.end_shortages(now);
+            self.resolve_memory_waits(now);
         }
     }
 

@@ -61,20 +61,20 @@ impl Dispatcher {
         // Queued commands may free memory: the lane gets all of them.
         session.flow.ignore_window();
         self.pump(now);
-        self.end_shortages(now);
+        self.resolve_memory_waits(now);
     }
 
     /// Handles a client's report that it waits for credit.
     pub(super) fn client_waits(&mut self, now: Duration, peer: PeerId) {
         if let Some(session) = self.peers.sessions.get_mut(peer) {
             session.flow.awaits_credit = true;
-            self.end_shortages(now);
+            self.resolve_memory_waits(now);
         }
     }
 
     /// Notifies lanes that wait for memory that they have received every command, or that their
     /// wait is over.
-    pub(super) fn end_shortages(&mut self, now: Duration) {
+    pub(super) fn resolve_memory_waits(&mut self, now: Duration) {
         let window = self.limits.client_window;
         for session in
             self.peers.sessions.iter_mut().filter(|session| !session.account.shortages.is_empty())
@@ -111,7 +111,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns when [`Dispatcher::end_shortages`] is due next.
+    /// Returns when [`Dispatcher::resolve_memory_waits`] is due next.
     pub(super) fn next_shortage(&self) -> Option<Duration> {
         let all = self.peers.sessions.iter().flat_map(|session| session.account.shortages.values());
         all.map(due).min()

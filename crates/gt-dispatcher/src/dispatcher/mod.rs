@@ -197,7 +197,7 @@ impl Dispatcher {
         self.resume_ready(now);
         self.begin_trials(now);
         self.end_overdue(now);
-        self.end_shortages(now);
+        self.resolve_memory_waits(now);
         self.observability.tick(now, &mut self.outbox);
     }
 

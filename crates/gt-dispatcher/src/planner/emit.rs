@@ -188,9 +188,17 @@ impl TensorExchange<'_> {
                 (to.id, Meta::new(meta.dtype, to.layout.block(meta.shape, rank).shape))
             });
             let input = parts.has_input.then_some(from.id);
-            let (slot, parts, joint) = (parts.slot, parts.parts, None);
-            let exchange =
-                Exchange { transfer, collective, input, output, parts, reduction, joint, line };
+            let (slot, parts, engine_collective) = (parts.slot, parts.parts, None);
+            let exchange = Exchange {
+                transfer,
+                collective,
+                input,
+                output,
+                parts,
+                reduction,
+                engine_collective,
+                line,
+            };
             (slot, exchange)
         };
         let mut made: Vec<SlotExchange> = parts.into_iter().map(exchange).collect();

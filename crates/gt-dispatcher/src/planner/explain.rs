@@ -62,7 +62,7 @@ impl PlanRecorder {
         operands: Vec<PlacedTensor>,
         output: PlacedTensor,
     ) {
-        let moves = std::mem::take(&mut self.redistributions);
+        let redistributions = std::mem::take(&mut self.redistributions);
         if self.steps.len() < LIMIT {
             let operation = instruction.title().into_owned();
             let (line, data_dependent) = (instruction.source, instruction.operation.data_dependent);
@@ -71,7 +71,7 @@ impl PlanRecorder {
                 line,
                 operands,
                 output,
-                moves,
+                redistributions,
                 data_dependent,
             });
         }
@@ -85,15 +85,15 @@ impl PlanRecorder {
         operand: PlacedTensor,
         output: PlacedTensor,
     ) {
-        let moves = std::mem::take(&mut self.redistributions);
-        if !moves.is_empty() && self.steps.len() < LIMIT {
+        let redistributions = std::mem::take(&mut self.redistributions);
+        if !redistributions.is_empty() && self.steps.len() < LIMIT {
             let (operation, operands, data_dependent) = (name.to_string(), vec![operand], false);
             self.steps.push(PlannedStep {
                 operation,
                 line,
                 operands,
                 output,
-                moves,
+                redistributions,
                 data_dependent,
             });
         }

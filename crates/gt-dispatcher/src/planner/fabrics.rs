@@ -45,7 +45,7 @@ impl Fabrics {
             if let Some(collective) = self.collective(&members, &host) {
                 let collective = Arc::new(collective);
                 for index in group {
-                    parts[index].1.joint = Some(Arc::clone(&collective));
+                    parts[index].1.engine_collective = Some(Arc::clone(&collective));
                 }
             }
         }
@@ -200,7 +200,7 @@ mod tests {
                 receives: receives.map(|from| Receive { from, at }).collect(),
             },
             reduction: None,
-            joint: None,
+            engine_collective: None,
             line: SourceId::default(),
         };
         (SlotId(slot), exchange)
@@ -213,7 +213,7 @@ mod tests {
 
     fn calls(fabrics: &Fabrics, mut parts: Vec<SlotExchange>) -> Vec<Option<CollectiveCall>> {
         fabrics.mark_collectives(&mut parts, host);
-        parts.iter().map(|(_, part)| part.joint.as_ref().map(|it| it.call)).collect()
+        parts.iter().map(|(_, part)| part.engine_collective.as_ref().map(|it| it.call)).collect()
     }
 
     fn sums(mut parts: Vec<SlotExchange>) -> Vec<SlotExchange> {
@@ -269,13 +269,13 @@ mod tests {
         let mut parts = vec![pair(0, 2), pair(1, 3), pair(2, 0), pair(3, 1), alone];
         fabrics.mark_collectives(&mut parts, host);
         let members = |(_, part): &SlotExchange| {
-            let collective = part.joint.as_ref()?;
+            let collective = part.engine_collective.as_ref()?;
             Some(collective.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
         };
         let groups: Vec<_> = parts.iter().map(members).collect();
         let (even, odd) = (Some(vec![0, 2]), Some(vec![1, 3]));
         assert_eq!(groups, [even.clone(), odd.clone(), even, odd, None]);
-        assert_eq!(parts[1].1.joint.as_ref().unwrap().store, "host:1");
+        assert_eq!(parts[1].1.engine_collective.as_ref().unwrap().store, "host:1");
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         // Two slots on one worker.
         let mut lent = pair();
         fabrics(2, |_, _| {}).mark_collectives(&mut lent, |_| Some(WorkerId(0)));
-        assert!(lent.iter().all(|(_, part)| part.joint.is_none()));
+        assert!(lent.iter().all(|(_, part)| part.engine_collective.is_none()));
         // A fabric across machines: device names may repeat.
         assert!(joins(&|worker, place| {
             place.machine = format!("machine {worker}");

@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::catalogue::{Catalogue, OperandMetas, TensorCopy};
 use super::emit;
-use super::strategy::{Share, Strategy};
+use super::strategy::{Division, Strategy};
 use super::streams::Streams;
 
 /// An instruction and its strategy, from which each slot's part follows.
@@ -56,8 +56,8 @@ impl LocalParts<'_> {
 
     /// Returns the mesh axes along which a reduced factor (one not in the output) is sharded.
     fn reduced(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
-        self.strategy.shares.iter().enumerate().filter_map(|(mesh_axis, share)| {
-            let Share::Factor(factor) = share else { return None };
+        self.strategy.divisions.iter().enumerate().filter_map(|(mesh_axis, division)| {
+            let Division::Factor(factor) = division else { return None };
             let reduced = self.rule.reduced.iter().any(|(other, _)| other == factor);
             reduced.then_some((mesh_axis, *factor))
         })
@@ -96,7 +96,11 @@ impl LocalParts<'_> {
         }
         let attributes = match self.instruction.operation.localize {
             Some(localize)
-                if !self.strategy.shares.iter().all(|share| *share == Share::Replicated) =>
+                if !self
+                    .strategy
+                    .divisions
+                    .iter()
+                    .all(|division| *division == Division::Replicated) =>
             {
                 let operands: SmallVec<[_; 3]> = self
                     .strategy

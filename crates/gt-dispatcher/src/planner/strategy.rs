@@ -22,7 +22,7 @@ pub struct OperandLayouts<'a> {
 
 /// How an instruction is divided along one mesh axis.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Share {
+pub enum Division {
     /// Not divided: all slots compute the same.
     Replicated,
     /// Sharded along a factor.
@@ -35,7 +35,7 @@ pub enum Share {
 #[derive(Clone, Debug)]
 pub struct Strategy {
     /// One entry per mesh axis.
-    pub shares: SmallVec<[Share; 2]>,
+    pub divisions: SmallVec<[Division; 2]>,
     /// The layout that each operand must have; `None` for numbers.
     pub operands: SmallVec<[Option<Layout>; 3]>,
     pub output: Layout,
@@ -77,21 +77,21 @@ impl Candidates<'_, '_> {
     /// Returns the best of all strategies.
     pub fn best(&self) -> Strategy {
         let mut best: Option<Strategy> = None;
-        let mut consider = |shares: &[Share]| {
-            if let Some(strategy) = self.strategy(shares)
+        let mut consider = |divisions: &[Division]| {
+            if let Some(strategy) = self.strategy(divisions)
                 && best.as_ref().is_none_or(|best| strategy.rank < best.rank)
             {
                 best = Some(strategy);
             }
         };
         match self.mesh.dims.len() {
-            1 => self.options(0).iter().for_each(|&share| consider(&[share])),
+            1 => self.options(0).iter().for_each(|&division| consider(&[division])),
             _ => {
                 let others = self.options(1);
                 for &first in &self.options(0) {
                     for &second in &others {
                         // A factor is sharded over one mesh axis only.
-                        if first != second || !matches!(first, Share::Factor(_)) {
+                        if first != second || !matches!(first, Division::Factor(_)) {
                             consider(&[first, second]);
                         }
                     }
@@ -101,35 +101,34 @@ impl Candidates<'_, '_> {
         best.expect("every operation can be computed replicated")
     }
 
-    /// Returns the possible shares of a mesh axis; an axis of one slot does not divide anything.
-    fn options(&self, mesh_axis: usize) -> SmallVec<[Share; 12]> {
-        let mut options: SmallVec<[Share; 12]> = SmallVec::new();
-        options.push(Share::Replicated);
+    /// Returns the possible divisions of a mesh axis; an axis of one slot does not divide anything.
+    fn options(&self, mesh_axis: usize) -> SmallVec<[Division; 12]> {
+        let mut options: SmallVec<[Division; 12]> = SmallVec::new();
+        options.push(Division::Replicated);
         if self.mesh.dims[mesh_axis] > 1 {
-            options.extend((0..self.rule.factors()).map(Share::Factor));
-            options.extend(self.rule.linear.iter().map(|&set| Share::Linear(set)));
+            options.extend((0..self.rule.factors()).map(Division::Factor));
+            options.extend(self.rule.linear.iter().map(|&set| Division::Linear(set)));
         }
         options
     }
 
-    fn strategy(&self, shares: &[Share]) -> Option<Strategy> {
+    fn strategy(&self, divisions: &[Division]) -> Option<Strategy> {
         let mut operands: SmallVec<[Option<Layout>; 3]> = SmallVec::new();
         let (mut bytes, mut conversions) = (0, 0);
         for (index, known) in self.operands.iter().enumerate() {
             let Some(known) = known else {
                 // A number cannot be a partial sum.
-                let partial =
-                    |share: &Share| matches!(share, Share::Linear(set) if set >> index & 1 == 1);
-                if shares.iter().any(partial) {
+                let partial = |division: &Division| matches!(division, Division::Linear(set) if set >> index & 1 == 1);
+                if divisions.iter().any(partial) {
                     return None;
                 }
                 operands.push(None);
                 continue;
             };
-            let placements = shares
+            let placements = divisions
                 .iter()
                 .enumerate()
-                .map(|(mesh_axis, &share)| self.operand_placement(index, mesh_axis, share))
+                .map(|(mesh_axis, &division)| self.operand_placement(index, mesh_axis, division))
                 .collect::<Option<_>>()?;
             let layout = Layout { mesh: Arc::clone(self.mesh), placements };
             let cheapest = known
@@ -143,10 +142,10 @@ impl Candidates<'_, '_> {
             conversions += usize::from(cheapest.1);
             operands.push(Some(layout));
         }
-        let placements = shares
+        let placements = divisions
             .iter()
             .enumerate()
-            .map(|(mesh_axis, &share)| self.output_placement(mesh_axis, share))
+            .map(|(mesh_axis, &division)| self.output_placement(mesh_axis, division))
             .collect::<Option<_>>()?;
         let output = Layout { mesh: Arc::clone(self.mesh), placements };
         let back = self.placed.and_then(|placed| cost(&output, placed, self.output));
@@ -154,7 +153,7 @@ impl Candidates<'_, '_> {
         let displaced = u8::from(self.placed.is_some_and(|placed| *placed != output));
         let unwanted = u8::from(self.wanted.is_some_and(|wanted| *wanted != output));
         let misplaced = u8::from(is_place(self.operation)) * unwanted;
-        let (bytes_in_all, unfit) = (bytes + later, self.unfit(shares));
+        let (bytes_in_all, unfit) = (bytes + later, self.unfit(divisions));
         let rank = StrategyRank {
             misplaced,
             bytes: bytes_in_all,
@@ -163,16 +162,16 @@ impl Candidates<'_, '_> {
             unfit,
             unwanted,
         };
-        Some(Strategy { shares: SmallVec::from_slice(shares), operands, output, rank })
+        Some(Strategy { divisions: SmallVec::from_slice(divisions), operands, output, rank })
     }
 
     /// Returns 1 if a view is divided, or other work is not: views cost nothing, so a replica is
     /// worth more than a shard; other work is better divided.
-    fn unfit(&self, shares: &[Share]) -> u8 {
+    fn unfit(&self, divisions: &[Division]) -> u8 {
         if self.operands.iter().all(Option::is_none) {
             return 0;
         }
-        let whole = shares.iter().all(|share| *share == Share::Replicated);
+        let whole = divisions.iter().all(|division| *division == Division::Replicated);
         u8::from(is_view(self.operation) != whole)
     }
 
@@ -180,11 +179,11 @@ impl Candidates<'_, '_> {
         &self,
         operand: usize,
         mesh_axis: usize,
-        share: Share,
+        division: Division,
     ) -> Option<Placement> {
-        match share {
-            Share::Replicated => Some(Placement::Replicate),
-            Share::Linear(set) if set >> operand & 1 == 1 => {
+        match division {
+            Division::Replicated => Some(Placement::Replicate),
+            Division::Linear(set) if set >> operand & 1 == 1 => {
                 // Only if the operand is a partial sum already.
                 let known = self.operands[operand].as_ref()?;
                 let partial = Placement::Partial(Reduction::Sum);
@@ -193,8 +192,8 @@ impl Candidates<'_, '_> {
                 };
                 known.layouts.iter().any(has).then_some(partial)
             }
-            Share::Linear(_) => Some(Placement::Replicate),
-            Share::Factor(factor) => {
+            Division::Linear(_) => Some(Placement::Replicate),
+            Division::Factor(factor) => {
                 if let Some((axis, run)) = find(&self.rule.operands[operand], factor) {
                     let cuts = self.cuts(factor, mesh_axis)?;
                     return Some(Placement::Shard { axis, cuts: scaled(&cuts, run.inner) });
@@ -209,11 +208,11 @@ impl Candidates<'_, '_> {
         }
     }
 
-    fn output_placement(&self, mesh_axis: usize, share: Share) -> Option<Placement> {
-        match share {
-            Share::Replicated => Some(Placement::Replicate),
-            Share::Linear(_) => Some(Placement::Partial(Reduction::Sum)),
-            Share::Factor(factor) => {
+    fn output_placement(&self, mesh_axis: usize, division: Division) -> Option<Placement> {
+        match division {
+            Division::Replicated => Some(Placement::Replicate),
+            Division::Linear(_) => Some(Placement::Partial(Reduction::Sum)),
+            Division::Factor(factor) => {
                 if let Some((axis, run)) = find(&self.rule.output, factor) {
                     let cuts = self.cuts(factor, mesh_axis)?;
                     return Some(Placement::Shard { axis, cuts: scaled(&cuts, run.inner) });

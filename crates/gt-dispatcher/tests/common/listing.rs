@@ -61,7 +61,10 @@ fn exchange(exchange: &Exchange, input: Option<String>, output: Option<String>) 
     let meta = exchange.output.as_ref().map(|(_, meta)| *meta);
     let result = output.zip(meta).map(|(name, meta)| results([name], &[meta]) + " = ");
     let called = format!("{}({})", exchange.collective.name(), input.unwrap_or_default());
-    let by = exchange.joint.as_ref().map(|joint| format!(" by {}", joint.kind));
+    let by = exchange
+        .engine_collective
+        .as_ref()
+        .map(|engine_collective| format!(" by {}", engine_collective.kind));
     let routes = routes(&exchange.parts);
     format!("{}{called}{routes}{}", result.unwrap_or_default(), by.unwrap_or_default())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gt::ir::fabric::{CollectiveCall, Fabric};
 use gt::ir::{DType, WorkerId};
-use gt::worker::Joining;
+use gt::worker::CollectivePart;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -62,7 +62,7 @@ impl EngineCollectives {
     }
 
     /// Returns whether `all_reduce` and `reduce_scatter` can sum this dtype.
-    pub fn adds(&self, dtype: DType) -> bool {
+    pub fn can_reduce(&self, dtype: DType) -> bool {
         self.adds.contains(&dtype)
     }
 
@@ -75,12 +75,12 @@ impl EngineCollectives {
         py: Python<'_>,
         engine: &SharedObject,
         classes: &Classes,
-        part: &Joining<EngineTensor>,
+        part: &CollectivePart<EngineTensor>,
     ) -> PyResult<Vec<EngineTensor>> {
-        let members = part.joint.members.iter();
+        let members = part.engine_collective.members.iter();
         let numbers = PyTuple::new(py, members.clone().map(|member| member.worker.0))?;
         let names = PyTuple::new(py, members.map(|member| &member.name))?;
-        let store = &part.joint.store;
+        let store = &part.engine_collective.store;
         let group = self.group.bind(py).call1((store, numbers, names, part.rank, part.epoch))?;
         let root = match part.call {
             CollectiveCall::Broadcast { root } => Some(root),
@@ -112,7 +112,7 @@ impl EngineCollectives {
     }
 
     /// Closes all groups that contain a lost worker.
-    pub fn leave(&self, py: Python<'_>, worker: WorkerId) {
+    pub fn close_groups(&self, py: Python<'_>, worker: WorkerId) {
         // Errors are ignored: the groups are not used again.
         drop(self.object.bind(py).call_method1("leave", (worker.0,)));
     }

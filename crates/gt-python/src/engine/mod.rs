@@ -7,8 +7,7 @@
 //!   [`tally`]: statistics of compilations; [`convert`]: operations and plans as Python objects.
 //! - [`collectives`]: collectives with the engines of other workers.
 //! - [`native`]: the native engine, for operations that a Python engine does not implement.
-//! - [`reason`]: error messages for failures of engines.
-//! - [`watchdog`]: ending a worker whose engine hangs, and process exit.
+//! - [`reason`]: errors of engines; [`watchdog`]: the end of one that hangs, and process exit.
 
 mod choice;
 mod collectives;
@@ -38,7 +37,7 @@ use gt::ir::{
 use gt::worker::engine::launch_plainly;
 use gt::worker::mismatch::Mismatch;
 use gt::worker::plan::{InputValue, Plan};
-use gt::worker::{Engine, EngineError, Joining, SharedBuffer};
+use gt::worker::{CollectivePart, Engine, EngineError, SharedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -249,9 +248,7 @@ impl Engine for PythonEngine {
         if let Some(held) = held {
             return Ok(held);
         }
-        let held = self.launch_cold(program, inputs)?;
-        program.blame_code();
-        Ok(held)
+        self.launch_cold(program, inputs).inspect(|_| program.blame_code())
     }
 
     fn launch_cold(
@@ -359,7 +356,10 @@ impl Engine for PythonEngine {
         self.started.elapsed()
     }
 
-    fn join(&mut self, part: Joining<EngineTensor>) -> Result<Vec<EngineTensor>, EngineError> {
+    fn run_collective(
+        &mut self,
+        part: CollectivePart<EngineTensor>,
+    ) -> Result<Vec<EngineTensor>, EngineError> {
         let Some(collectives) = &self.collectives else {
             return Err(EngineError::Other(format!("the engine '{}' joins no others", self.name)));
         };
@@ -368,13 +368,13 @@ impl Engine for PythonEngine {
             .map_err(explain)
     }
 
-    fn adds(&self, dtype: DType) -> bool {
-        self.collectives.as_ref().is_some_and(|collectives| collectives.adds(dtype))
+    fn can_reduce(&self, dtype: DType) -> bool {
+        self.collectives.as_ref().is_some_and(|collectives| collectives.can_reduce(dtype))
     }
 
-    fn leave(&mut self, worker: WorkerId) {
+    fn close_groups(&mut self, worker: WorkerId) {
         if let Some(collectives) = &self.collectives {
-            Python::attach(|py| collectives.leave(py, worker));
+            Python::attach(|py| collectives.close_groups(py, worker));
         }
     }
 }
@@ -401,8 +401,7 @@ impl PythonEngine {
         meta: Meta,
         of: &str,
     ) -> Result<EngineTensor, EngineError> {
-        let engine = self.object.bind(made.py());
-        self.checker.check(engine, &self.classes, &made, &meta, of)?;
+        self.checker.check(self.object.bind(made.py()), &self.classes, &made, &meta, of)?;
         Ok(EngineTensor::new(Arc::new(made.unbind()), meta))
     }
 
@@ -419,10 +418,10 @@ impl PythonEngine {
             return Err(EngineError::Other(text));
         }
         let outputs = trace.outputs.iter().zip(made);
-        let held = outputs.map(|(&value, made)| {
+        let checked = outputs.map(|(&value, made)| {
             let meta = *trace.meta(value).tensor().expect("outputs are tensors");
             self.checked_tensor(made, meta, program.producer(value))
         });
-        held.collect()
+        checked.collect()
     }
 }

@@ -109,7 +109,7 @@ impl<E: Engine> Device<E> {
         line: SourceId,
     ) -> Arc<Failure> {
         let worker = self.stats.name.as_str();
-        Arc::new(match &lane.memory.gives_up {
+        Arc::new(match &lane.memory.failure_if_short {
             Some(no_room) => no_room.failure(operation, bytes, worker, line),
             None => Failure::new(operation, "there is no memory for it", worker, line),
         })

@@ -10,7 +10,7 @@ use gt_ir::{EngineCollective, Exchange, Meta};
 
 use super::Device;
 use crate::collective::{CollectiveBlocks, Collectives, JointPart, workers};
-use crate::engine::{Engine, EngineError, Joining};
+use crate::engine::{CollectivePart, Engine, EngineError};
 use crate::lane::Lane;
 use crate::lane::exchanges::PieceResult;
 use crate::lost_workers::LostWorkers;
@@ -18,12 +18,12 @@ use crate::work::Out;
 
 impl<E: Engine> Device<E> {
     /// Prepares a slot's blocks of a collective, and sends `CollectiveReady`.
-    pub fn begin_joint(
+    pub fn begin_engine_collective(
         &mut self,
         lane: &mut Lane<E::Tensor>,
         (collectives, lost): (&mut Collectives<E::Tensor>, &LostWorkers),
         exchange: &Exchange,
-        joint: &Arc<EngineCollective>,
+        engine_collective: &Arc<EngineCollective>,
         out: &mut Vec<Out>,
     ) {
         lane.exchanges.begin(exchange.transfer);
@@ -32,14 +32,16 @@ impl<E: Engine> Device<E> {
             let bytes = if no_room.is_some() { 0 } else { meta.bytes() as u64 };
             lane.store.wait_for(&mut self.held, output, bytes);
         }
-        let Some(rank) = joint.rank_of(lane.id.slot) else {
-            let reason = format!("this worker is not one of its members: {}", joint.names());
+        let Some(rank) = engine_collective.rank_of(lane.id.slot) else {
+            let reason =
+                format!("this worker is not one of its members: {}", engine_collective.names());
             let failure = self.exchange_failure(exchange, reason);
             return self.finish_exchange(lane, exchange, Err(failure));
         };
-        let (joint, boxed) = (Arc::clone(joint), Box::new(exchange.clone()));
-        let mut part = JointPart { exchange: boxed, joint, rank, blocks: None };
-        let members = || part.joint.members.iter();
+        let (engine_collective, boxed) =
+            (Arc::clone(engine_collective), Box::new(exchange.clone()));
+        let mut part = JointPart { exchange: boxed, engine_collective, rank, blocks: None };
+        let members = || part.engine_collective.members.iter();
         // Members are the workers that the slots were on when the exchange was planned.
         let gone = members().find_map(|member| lost.name(member.worker));
         let input = exchange.input.map(|_| self.exchange_input(lane, exchange)).transpose();
@@ -57,7 +59,7 @@ impl<E: Engine> Device<E> {
         let slots = members().map(|member| member.slot).collect();
         let result = match readiness {
             Ok(blocks) => {
-                let epoch = collectives.epoch(&part.joint);
+                let epoch = collectives.epoch(&part.engine_collective);
                 part.blocks = Some(blocks);
                 Ok(epoch)
             }
@@ -80,8 +82,12 @@ impl<E: Engine> Device<E> {
         let (mut gives, parts) =
             made.map_err(|error| self.exchange_failure(exchange, error.to_string()))?;
         let is_added = exchange.reduction == Some(Reduction::Sum)
-            && exchange.output.is_some_and(|(_, meta)| self.engine.adds(meta.dtype));
-        let call = if is_added { part.joint.call } else { part.joint.call.without_combining() };
+            && exchange.output.is_some_and(|(_, meta)| self.engine.can_reduce(meta.dtype));
+        let call = if is_added {
+            part.engine_collective.call
+        } else {
+            part.engine_collective.call.without_combining()
+        };
         match call {
             // One block is sent to all members, itself included.
             CollectiveCall::AllReduce
@@ -114,8 +120,11 @@ impl<E: Engine> Device<E> {
         };
         let mut gives = Vec::with_capacity(part.exchange.parts.sends.len() + 1);
         for (to, block) in &part.exchange.parts.sends {
-            let rank = part.joint.rank_of(*to).ok_or_else(|| {
-                EngineError::Other(format!("slot {to} is not one of {}", part.joint.names()))
+            let rank = part.engine_collective.rank_of(*to).ok_or_else(|| {
+                EngineError::Other(format!(
+                    "slot {to} is not one of {}",
+                    part.engine_collective.names()
+                ))
             })?;
             gives.push((rank, take(block)?));
         }
@@ -137,7 +146,7 @@ impl<E: Engine> Device<E> {
         epoch: u64,
         input: Option<Meta>,
     ) -> (Box<Exchange>, PieceResult<Vec<E::Tensor>>) {
-        let JointPart { exchange, joint, rank, blocks } = part;
+        let JointPart { exchange, engine_collective, rank, blocks } = part;
         let Some(CollectiveBlocks { call, gives, parts }) = blocks else {
             let failure = self.exchange_failure(&exchange, "it was not ready".into());
             return (exchange, Err(failure));
@@ -145,16 +154,23 @@ impl<E: Engine> Device<E> {
         if self.events.is_on {
             self.emit_join(&exchange, input);
         }
-        let gets = gets(&exchange, &joint, rank, call);
+        let gets = gets(&exchange, &engine_collective, rank, call);
         let expected = gets.len();
-        let part = Joining { joint: &joint, call, rank, epoch, gives, gets };
-        let joined = self.guarded(|engine| engine.join(part)).and_then(|got| {
+        let part = CollectivePart {
+            engine_collective: &engine_collective,
+            call,
+            rank,
+            epoch,
+            gives,
+            gets,
+        };
+        let joined = self.guarded(|engine| engine.run_collective(part)).and_then(|got| {
             let wrong = || format!("the engine gave {} tensors, expected {expected}", got.len());
             if got.len() == expected { Ok(got) } else { Err(EngineError::Other(wrong())) }
         });
         let failures = epoch + u64::from(joined.is_err());
         if failures > 0 {
-            collectives.epochs.insert(workers(&joint), failures);
+            collectives.epochs.insert(workers(&engine_collective), failures);
         }
         let made = match joined {
             Ok(whole) if call.combines() => Ok(whole),
@@ -163,8 +179,11 @@ impl<E: Engine> Device<E> {
                 Ok(parts.into_iter().filter_map(|part| part.or_else(|| got.next())).collect())
             }
             Err(error) => {
-                let reason =
-                    format!("{error}\n  in a group of {} by {}", joint.names(), joint.kind);
+                let reason = format!(
+                    "{error}\n  in a group of {} by {}",
+                    engine_collective.names(),
+                    engine_collective.kind
+                );
                 Err(self.exchange_failure(&exchange, reason))
             }
         };
@@ -176,10 +195,10 @@ impl<E: Engine> Device<E> {
 /// from another member.
 type Cut<T> = (Vec<(usize, T)>, Vec<Option<T>>);
 
-/// See [`Joining::gets`].
+/// See [`CollectivePart::gets`].
 fn gets(
     exchange: &Exchange,
-    joint: &EngineCollective,
+    engine_collective: &EngineCollective,
     rank: usize,
     call: CollectiveCall,
 ) -> Vec<(usize, Meta)> {
@@ -189,7 +208,7 @@ fn gets(
     }
     let from_others = exchange.parts.receives.iter().filter_map(|received| match &received.from {
         Sender::Slot(slot) => {
-            Some((joint.rank_of(*slot)?, Meta::new(whole.dtype, received.at.shape)))
+            Some((engine_collective.rank_of(*slot)?, Meta::new(whole.dtype, received.at.shape)))
         }
         Sender::Own(_) => None,
     });

@@ -145,7 +145,7 @@ impl<E: Engine> Device<E> {
         exchange: &Exchange,
     ) -> Option<Arc<Failure>> {
         let bytes = exchange.output?.1.bytes() as u64;
-        let is_short = lane.memory.gives_up.is_some() && !lane.has_room(bytes, 1);
+        let is_short = lane.memory.failure_if_short.is_some() && !lane.has_room(bytes, 1);
         let name = || exchange.collective.name().to_string();
         is_short.then(|| self.no_room_for(lane, name(), bytes, exchange.line))
     }

@@ -46,7 +46,7 @@ impl<E: Engine> Device<E> {
             self.commit(lane, instruction, &parts);
             return 1;
         }
-        if lane.memory.gives_up.is_some()
+        if lane.memory.failure_if_short.is_some()
             && let room = lane.room(instruction.results.len())
             && let Some(need) = need_of(&self.engine, instruction, dying, &lane.store, room)
         {

@@ -17,7 +17,7 @@ impl<E: Engine> Device<E> {
     pub fn create(&mut self, lane: &mut Lane<E::Tensor>, create: &Create, out: &mut Vec<Out>) {
         let tensor = create.output;
         let bytes = create.content.meta().bytes() as u64;
-        if lane.memory.gives_up.is_some() && !lane.has_room(bytes, 1) {
+        if lane.memory.failure_if_short.is_some() && !lane.has_room(bytes, 1) {
             let failure = self.no_room_for(lane, "create".into(), bytes, create.source);
             return self.fail(lane, tensor, failure);
         }

@@ -6,7 +6,7 @@ use gt_ir::message::Failure;
 
 /// A limit that a lane would exceed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Passed {
+pub(crate) struct ExceededLimit {
     /// Whose quota it is, as `user ada`; empty for the worker's memory.
     pub holder: String,
     pub allowed: u64,
@@ -21,29 +21,29 @@ pub(crate) struct Passed {
 /// Why a lane's next command does not fit in memory.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct NoRoom {
-    passed: Passed,
+    exceeded: ExceededLimit,
     largest: Vec<Holding>,
     others: Vec<Other>,
 }
 
 impl NoRoom {
-    pub fn new(passed: Passed, largest: Vec<Holding>, others: Vec<Other>) -> NoRoom {
-        NoRoom { passed, largest, others }
+    pub fn new(exceeded: ExceededLimit, largest: Vec<Holding>, others: Vec<Other>) -> NoRoom {
+        NoRoom { exceeded, largest, others }
     }
 
     /// Whether a holder's quota is exhausted.
     pub fn is_of(&self, holder: &str) -> bool {
-        self.passed.holder == holder
+        self.exceeded.holder == holder
     }
 
     /// Returns the same for a limit that is exceeded again.
-    pub fn with(&self, passed: Passed) -> NoRoom {
-        NoRoom { passed, ..self.clone() }
+    pub fn with(&self, exceeded: ExceededLimit) -> NoRoom {
+        NoRoom { exceeded, ..self.clone() }
     }
 
     /// Returns the failure of an operation that needs `bytes` bytes.
     pub fn failure(&self, operation: String, need: u64, worker: &str, line: SourceId) -> Failure {
-        let Passed { holder, allowed, held, records, more } = &self.passed;
+        let ExceededLimit { holder, allowed, held, records, more } = &self.exceeded;
         let (needs, allowed, held) = (bytes(need + more), bytes(*allowed), bytes(*held));
         let mut reason = match holder.as_str() {
             "" => format!("it needs {needs}, and {held} of the worker's {allowed} are held"),

@@ -28,9 +28,9 @@ pub(crate) struct LaneMemory {
     /// The grant for its next command, which has waited.
     pub grant: Option<Box<Grant>>,
     /// If set, its next command fails for this reason if it does not fit.
-    pub gives_up: Option<Box<NoRoom>>,
+    pub failure_if_short: Option<Box<NoRoom>>,
     /// Why its last wait failed.
-    pub gave_up: Option<Box<NoRoom>>,
+    pub last_failure: Option<Box<NoRoom>>,
 }
 
 /// Memory that is granted to a lane's next command, so that no other lane takes it before its turn:
@@ -94,8 +94,8 @@ impl Default for LaneMemory {
             capacity: u64::MAX,
             waits: false,
             grant: None,
-            gives_up: None,
-            gave_up: None,
+            failure_if_short: None,
+            last_failure: None,
         }
     }
 }

@@ -9,6 +9,6 @@ mod failure;
 mod limits;
 mod need;
 
-pub(crate) use failure::{NoRoom, Passed, bytes};
+pub(crate) use failure::{ExceededLimit, NoRoom, bytes};
 pub(crate) use limits::{Grant, LaneMemory, Need, records};
 pub(crate) use need::{Peak, bytes_of, dying, made_by, need_of, of_command, peak};

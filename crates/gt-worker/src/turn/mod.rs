@@ -94,7 +94,7 @@ impl<E: Engine> Turn<'_, E> {
                     self.skip(iteration);
                 }
                 self.lane.memory.end_grant(&mut self.device.held);
-                self.lane.memory.gives_up = None;
+                self.lane.memory.failure_if_short = None;
                 return true;
             }
         }
@@ -103,7 +103,7 @@ impl<E: Engine> Turn<'_, E> {
         if self.is_pending || self.waits_for_snapshot() {
             return false;
         }
-        if self.lane.memory.gives_up.is_none() && self.is_short() {
+        if self.lane.memory.failure_if_short.is_none() && self.is_short() {
             return false;
         }
         if is_absent && self.brings_back() {
@@ -113,7 +113,7 @@ impl<E: Engine> Turn<'_, E> {
         let Some((commands, place)) = self.lane.next_commands() else { return false };
         let (place, commands) = (*place, std::mem::take(commands));
         let done = self.run(&commands, place);
-        self.lane.memory.gives_up = None;
+        self.lane.memory.failure_if_short = None;
         self.lane.memory.end_grant(&mut self.device.held);
         // An invocation has started another iteration since.
         if self.lane.running.as_ref().is_some_and(|running| running.steps.is_some()) {
@@ -130,7 +130,7 @@ impl<E: Engine> Turn<'_, E> {
         let command = &commands[place];
         let is_batch = self.device.options.batch_size > 1
             && !self.lane.store.has_absent()
-            && self.lane.memory.gives_up.is_none()
+            && self.lane.memory.failure_if_short.is_none()
             && self.lane.running.is_none()
             && self.batch_fits(&commands[place..]);
         // A batch emits its own event.
@@ -219,10 +219,16 @@ impl<E: Engine> Turn<'_, E> {
     }
 
     fn exchange(&mut self, exchange: &gt_ir::Exchange) {
-        match &exchange.joint {
-            Some(joint) => {
+        match &exchange.engine_collective {
+            Some(engine_collective) => {
                 let collectives = (&mut *self.collectives, self.lost);
-                self.device.begin_joint(self.lane, collectives, exchange, joint, self.out);
+                self.device.begin_engine_collective(
+                    self.lane,
+                    collectives,
+                    exchange,
+                    engine_collective,
+                    self.out,
+                );
             }
             None => self.device.begin_exchange(self.lane, self.lost, exchange, self.out),
         }

@@ -11,7 +11,7 @@ use crate::engine::Engine;
 
 impl<E: Engine> Worker<E> {
     /// Handles `StartCollective`: all members of a collective are ready, or it was cancelled.
-    pub(super) fn resolve_joint(
+    pub(super) fn resolve_engine_collective(
         &mut self,
         id: LaneId,
         transfer: TransferId,
@@ -27,7 +27,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Runs the collective that is due, and charges its device time to the session.
-    pub(super) fn run_joint(&mut self) {
+    pub(super) fn run_engine_collective(&mut self) {
         let Some((id, turn, epoch)) = self.collectives.take_due() else { return };
         self.end_reservation();
         self.device.events.turn_to(id.incarnation);

@@ -40,7 +40,7 @@ impl<E: Engine> Worker<E> {
             }
             ServerToWorker::CollectiveWaits { lane } => self.boost(lane.incarnation),
             ServerToWorker::StartCollective { lane, transfer, sequence, result } => {
-                self.resolve_joint(lane, transfer, sequence, result);
+                self.resolve_engine_collective(lane, transfer, sequence, result);
             }
             ServerToWorker::Piece(piece) => self.receive(piece),
             ServerToWorker::Backup(backup) => self.receive_backup(*backup, out),
@@ -146,7 +146,7 @@ impl<E: Engine> Worker<E> {
         }
         // A failure here has no consequence.
         let _ = self.device.guarded(|engine| {
-            engine.leave(worker);
+            engine.close_groups(worker);
             Ok(())
         });
     }

@@ -7,7 +7,7 @@ use gt_ir::{Incarnation, LaneId};
 use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
-use crate::memory::{Need, Passed};
+use crate::memory::{ExceededLimit, Need};
 use crate::store::HeldTotals;
 
 /// The limits of a worker's lanes.
@@ -68,13 +68,13 @@ impl LaneLimits {
 
     /// Returns the limit that a lane would exceed with this need; a quota before the worker's
     /// memory.
-    pub fn passed<T>(
+    pub fn exceeded<T>(
         &self,
         lanes: &BTreeMap<LaneId, Lane<T>>,
         held: &HeldTotals,
         id: LaneId,
         Need { new, tensors, back }: Need,
-    ) -> Option<Passed> {
+    ) -> Option<ExceededLimit> {
         let lane = lanes.get(&id);
         let more = lane.map_or(0, |lane| lane.records_of(tensors));
         let wanted = new + more;
@@ -84,13 +84,14 @@ impl LaneLimits {
                 let own = lanes.values().filter(|lane| self.is_of(lane.id.incarnation, holder));
                 let records = own.map(Lane::records).sum();
                 let holder = holder.clone();
-                return Some(Passed { holder, allowed: *bytes, held, records, more });
+                return Some(ExceededLimit { holder, allowed: *bytes, held, records, more });
             }
         }
         let allowed = self.capacity?;
         let granted = lane.map_or(0, |lane| lane.memory.granted_to_others(held));
         let all = held.bytes + held.snapshots;
-        let passed = Passed { holder: String::new(), allowed, held: all, records: 0, more: 0 };
-        (all.saturating_add(granted).saturating_add(new + back) > allowed).then_some(passed)
+        let exceeded =
+            ExceededLimit { holder: String::new(), allowed, held: all, records: 0, more: 0 };
+        (all.saturating_add(granted).saturating_add(new + back) > allowed).then_some(exceeded)
     }
 }

@@ -207,7 +207,7 @@ impl<E: Engine> Worker<E> {
 impl<E: Engine> Work for Worker<E> {
     fn handle(&mut self, input: WorkerInput, out: &mut Vec<Out>) {
         self.route(input, out);
-        self.end_shortages(out);
+        self.resolve_shortages(out);
         self.pause(out);
     }
 
@@ -235,7 +235,7 @@ impl<E: Engine> Work for Worker<E> {
             }
         }
         self.shortages.has_rested |= !self.ready.has_next();
-        self.end_shortages(out);
+        self.resolve_shortages(out);
         self.tell_others(before, out);
         self.pause(out);
         true
@@ -250,7 +250,7 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn join(&mut self, out: &mut Vec<Out>) {
-        self.run_joint();
+        self.run_engine_collective();
         self.pause(out);
     }
 
@@ -311,7 +311,7 @@ impl<E: Engine> Work for Worker<E> {
             self.ended = EndedSessions::default();
         }
         self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);
-        self.end_shortages(out);
+        self.resolve_shortages(out);
         self.pause(out);
     }
 

@@ -14,7 +14,7 @@ use gt_ir::{Incarnation, LaneId, TensorId};
 use super::Worker;
 use crate::engine::Engine;
 use crate::lane::holdings::{NAMED, largest};
-use crate::memory::{Grant, Need, NoRoom, Passed};
+use crate::memory::{ExceededLimit, Grant, Need, NoRoom};
 use crate::snapshot_store::Medium;
 use crate::work::Out;
 
@@ -79,21 +79,21 @@ impl<E: Engine> Worker<E> {
         out: &mut Vec<Out>,
     ) {
         self.free_for_room(id);
-        if self.is_moot(id) {
+        if self.skips_next(id) {
             return self.ready.again(id);
         }
-        let Some(passed) = self.make_room(id, need, &pinned, out) else {
+        let Some(exceeded) = self.make_room(id, need, &pinned, out) else {
             self.grant(id, need.new + need.back, pinned);
             return self.ready.again(id);
         };
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         // Commands that were queued when an earlier one failed have waited with it.
-        if !passed.holder.is_empty()
+        if !exceeded.holder.is_empty()
             && lane.queue.front().is_some_and(|batch| batch.has_waited)
-            && let Some(before) = &lane.memory.gave_up
-            && before.is_of(&passed.holder)
+            && let Some(before) = &lane.memory.last_failure
+            && before.is_of(&exceeded.holder)
         {
-            lane.memory.gives_up = Some(Box::new(before.with(passed)));
+            lane.memory.failure_if_short = Some(Box::new(before.with(exceeded)));
             return self.ready.again(id);
         }
         self.shortages.count += 1;
@@ -110,8 +110,8 @@ impl<E: Engine> Worker<E> {
             has_all: false,
             tried,
         });
-        let bytes = need.new + need.back + passed.more;
-        let wait = MemoryWait { number, bytes, holder: passed.holder };
+        let bytes = need.new + need.back + exceeded.more;
+        let wait = MemoryWait { number, bytes, holder: exceeded.holder };
         out.push(Out::Server(WorkerToServer::MemoryWait { lane: id, wait: Some(wait) }));
     }
 
@@ -138,17 +138,17 @@ impl<E: Engine> Worker<E> {
         need: Need,
         pinned: &[TensorId],
         out: &mut Vec<Out>,
-    ) -> Option<Passed> {
-        let passed = self.passed(id, need)?;
-        if passed.holder.is_empty() {
+    ) -> Option<ExceededLimit> {
+        let exceeded = self.exceeded(id, need)?;
+        if exceeded.holder.is_empty() {
             let others = self.device.held.granted;
             let excess =
-                (passed.held + others + need.new + need.back).saturating_sub(passed.allowed);
+                (exceeded.held + others + need.new + need.back).saturating_sub(exceeded.allowed);
             self.spill_snapshots(excess.saturating_sub(self.device.held.spilling_snapshots), out);
             let free = self.spill(id, excess, pinned, out);
             self.give_way(Medium::Memory, excess.saturating_sub(free), out);
         }
-        self.passed(id, need)
+        self.exceeded(id, need)
     }
 
     /// Grants memory to a lane's next command.
@@ -160,13 +160,13 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn passed(&self, id: LaneId, need: Need) -> Option<Passed> {
-        self.limits.passed(&self.lanes, &self.device.held, id, need)
+    fn exceeded(&self, id: LaneId, need: Need) -> Option<ExceededLimit> {
+        self.limits.exceeded(&self.lanes, &self.device.held, id, need)
     }
 
     /// Checks whether memory is available now for the waiting lanes, or no lane is left that could
     /// free any.
-    pub(super) fn end_shortages(&mut self, out: &mut Vec<Out>) {
+    pub(super) fn resolve_shortages(&mut self, out: &mut Vec<Out>) {
         if self.shortages.is_empty() {
             return;
         }
@@ -178,7 +178,7 @@ impl<E: Engine> Worker<E> {
         let has_rested = std::mem::take(&mut self.shortages.has_rested);
         for mut shortage in std::mem::take(&mut self.shortages.lanes) {
             let lane = shortage.lane;
-            if self.is_moot(lane) {
+            if self.skips_next(lane) {
                 self.end_wait(lane, None, out);
                 continue;
             }
@@ -189,17 +189,19 @@ impl<E: Engine> Worker<E> {
             // Tensors that it reads may have been spilled for other lanes.
             shortage.need.back = self.elsewhere(lane, &shortage.pinned);
             let need = shortage.need;
-            let mut passed = self.passed(lane, need);
-            let is_vain =
-                |passed: &Passed| shortage.has_all && !self.may_free(lane, &passed.holder);
+            let mut exceeded = self.exceeded(lane, need);
+            let is_final = |exceeded: &ExceededLimit| {
+                shortage.has_all && !self.may_free(lane, &exceeded.holder)
+            };
             let is_new = shortage.tried != self.situation();
-            if passed.as_ref().is_some_and(|it| retries || is_new && (has_rested || is_vain(it))) {
-                passed = self.make_room(lane, need, &shortage.pinned, out);
+            if exceeded.as_ref().is_some_and(|it| retries || is_new && (has_rested || is_final(it)))
+            {
+                exceeded = self.make_room(lane, need, &shortage.pinned, out);
                 shortage.tried = self.situation();
             }
-            match passed {
-                Some(passed) if shortage.has_all && !self.may_free(lane, &passed.holder) => {
-                    self.end_wait(lane, Some(&passed), out);
+            match exceeded {
+                Some(exceeded) if shortage.has_all && !self.may_free(lane, &exceeded.holder) => {
+                    self.end_wait(lane, Some(&exceeded), out);
                 }
                 Some(_) => self.shortages.lanes.push(shortage),
                 None => {
@@ -211,7 +213,7 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Returns whether a lane's next command is skipped, as its results are freed unread.
-    fn is_moot(&mut self, id: LaneId) -> bool {
+    fn skips_next(&mut self, id: LaneId) -> bool {
         let Some(lane) = self.lanes.get_mut(&id) else { return true };
         lane.running.is_none()
             && lane.queue.front().is_none_or(|batch| batch.is_skipped(batch.next))
@@ -237,8 +239,8 @@ impl<E: Engine> Worker<E> {
         if has_waited {
             self.shortages.lanes.retain(|shortage| shortage.lane != id);
             need.back = self.elsewhere(id, &pinned);
-            let passed = self.make_room(id, need, &pinned, out);
-            self.end_wait(id, passed.as_ref(), out);
+            let exceeded = self.make_room(id, need, &pinned, out);
+            self.end_wait(id, exceeded.as_ref(), out);
         }
     }
 
@@ -268,23 +270,23 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Resumes a lane; its next command fails if it still exceeds a limit.
-    fn end_wait(&mut self, id: LaneId, passed: Option<&Passed>, out: &mut Vec<Out>) {
-        let no_room = passed.map(|passed| Box::new(self.no_room(id, passed)));
+    fn end_wait(&mut self, id: LaneId, exceeded: Option<&ExceededLimit>, out: &mut Vec<Out>) {
+        let no_room = exceeded.map(|exceeded| Box::new(self.no_room(id, exceeded)));
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.memory.waits = false;
             if no_room.is_some() {
-                lane.memory.gave_up.clone_from(&no_room);
+                lane.memory.last_failure.clone_from(&no_room);
                 lane.queue.note_wait();
             }
-            lane.memory.gives_up = no_room;
+            lane.memory.failure_if_short = no_room;
         }
         out.push(Out::Server(WorkerToServer::MemoryWait { lane: id, wait: None }));
         self.ready.wake(id);
     }
 
     /// Returns why a lane cannot exceed a limit.
-    fn no_room(&self, id: LaneId, passed: &Passed) -> NoRoom {
-        let holder = passed.holder.as_str();
+    fn no_room(&self, id: LaneId, exceeded: &ExceededLimit) -> NoRoom {
+        let holder = exceeded.holder.as_str();
         let counts =
             |incarnation: Incarnation| holder.is_empty() || self.limits.is_of(incarnation, holder);
         let mut sessions: BTreeMap<Incarnation, u64> = BTreeMap::new();
@@ -299,6 +301,6 @@ impl<E: Engine> Worker<E> {
         others.sort_by_key(|other| (Reverse(other.bytes), other.incarnation));
         others.truncate(NAMED);
         let own = self.lanes.values().filter(|lane| lane.id.incarnation == id.incarnation);
-        NoRoom::new(passed.clone(), largest(own), others)
+        NoRoom::new(exceeded.clone(), largest(own), others)
     }
 }

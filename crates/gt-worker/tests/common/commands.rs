@@ -93,7 +93,7 @@ pub fn gather(transfer: u64, output: u64, length: usize, from: &[(u32, Block)]) 
         output: Some((TensorId(output), meta(length))),
         parts: Parts { sends: vec![], receives: from.iter().map(receive).collect() },
         reduction: None,
-        joint: None,
+        engine_collective: None,
         line: SourceId(0),
     }
 }

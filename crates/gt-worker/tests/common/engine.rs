@@ -10,7 +10,7 @@ use gt_ir::operation::ints;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData, Trace};
 use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{InputValue, Plan};
-use gt_worker::{Engine, EngineError, Joining};
+use gt_worker::{CollectivePart, Engine, EngineError};
 
 /// Computes on vectors of float64. The logarithm of a negative number is an error, its square
 /// root a panic.
@@ -204,15 +204,15 @@ impl Engine for Vectors {
     }
 
     /// As if all members had contributed the same.
-    fn join(&mut self, part: Joining<Vector>) -> Result<Vec<Vector>, EngineError> {
+    fn run_collective(&mut self, part: CollectivePart<Vector>) -> Result<Vec<Vector>, EngineError> {
         self.computed.lock().unwrap().push("join");
-        let members = part.joint.members.len() as f64;
+        let members = part.engine_collective.members.len() as f64;
         let own = &part.gives[0].1;
         let sum: Vec<f64> = own.iter().map(|x| x * members).collect();
         Ok(part.gets.iter().map(|_| Arc::new(sum.clone())).collect())
     }
 
-    fn adds(&self, dtype: DType) -> bool {
+    fn can_reduce(&self, dtype: DType) -> bool {
         dtype == DType::F64
     }
 }

@@ -92,8 +92,8 @@ fn exchange_details(f: &mut Formatter, exchange: &Exchange) -> Result {
         Sender::Own(_) => None,
     });
     write!(f, " to=[{}] from=[{}]", slots(to), slots(from.collect()))?;
-    match &exchange.joint {
-        Some(joint) => write!(f, " by={}", joint.kind),
+    match &exchange.engine_collective {
+        Some(engine_collective) => write!(f, " by={}", engine_collective.kind),
         None => Ok(()),
     }
 }

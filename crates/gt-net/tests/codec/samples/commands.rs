@@ -14,7 +14,7 @@ use gt_ir::{
     SourceId, TensorId, WorkerCommand, WorkerId, ops,
 };
 
-use super::exchanges::{exchange, joint_exchange};
+use super::exchanges::{collective_exchange, exchange};
 use super::templates::{definition, invocation};
 use super::{data, meta};
 
@@ -63,8 +63,10 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
         })),
         WorkerCommand::Statistics { request },
         WorkerCommand::Exchange(Box::new(exchange())),
-        WorkerCommand::Exchange(Box::new(joint_exchange(CollectiveCall::Broadcast { root: 1 }))),
-        WorkerCommand::Exchange(Box::new(joint_exchange(CollectiveCall::AllToAll))),
+        WorkerCommand::Exchange(Box::new(collective_exchange(CollectiveCall::Broadcast {
+            root: 1,
+        }))),
+        WorkerCommand::Exchange(Box::new(collective_exchange(CollectiveCall::AllToAll))),
         WorkerCommand::Slots(vec![WorkerId(3), WorkerId(9)]),
         WorkerCommand::Define(Box::new(definition())),
         WorkerCommand::Invoke(Arc::new(invocation())),

@@ -18,19 +18,20 @@ pub fn exchange() -> Exchange {
         output: Some((TensorId(9), Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
         parts: Parts { sends: vec![(SlotId(4), block)], receives: vec![from_own, from_other] },
         reduction: Some(Reduction::Max),
-        joint: None,
+        engine_collective: None,
         line: SourceId(5),
     }
 }
 
-pub fn joint_exchange(call: CollectiveCall) -> Exchange {
+pub fn collective_exchange(call: CollectiveCall) -> Exchange {
     let member = |slot: u32| {
         let (worker, name) = (WorkerId(slot + 7), format!("w{slot}"));
         Member { slot: SlotId(slot), worker, name }
     };
     let (kind, store) = ("gloo/2.15".into(), "127.0.0.1:4444".into());
-    let joint = EngineCollective { kind, store, members: vec![member(3), member(4)], call };
-    Exchange { joint: Some(Arc::new(joint)), ..exchange() }
+    let engine_collective =
+        EngineCollective { kind, store, members: vec![member(3), member(4)], call };
+    Exchange { engine_collective: Some(Arc::new(engine_collective)), ..exchange() }
 }
 
 pub fn fabric() -> Fabric {

@@ -25,7 +25,7 @@ pub fn explanation() -> Explanation {
         line: SourceId(3),
         operands: vec![placed(), placed()],
         output: placed(),
-        moves: vec![moved],
+        redistributions: vec![moved],
         data_dependent: true,
     };
     let (memory, slots) = (vec![(3, 1 << 40)], vec![(3, "w1".into())]);

@@ -12,7 +12,7 @@ use gt_ir::{
     TransferId, ops,
 };
 
-use super::exchanges::joint_exchange;
+use super::exchanges::collective_exchange;
 use super::meta;
 
 pub fn definition() -> Definition {
@@ -46,7 +46,7 @@ pub fn definition() -> Definition {
         to: layout,
     };
     let exchange = ExchangeStep {
-        exchange: Box::new(joint_exchange(CollectiveCall::AllReduce)),
+        exchange: Box::new(collective_exchange(CollectiveCall::AllReduce)),
         transfer: 9,
         input: Some(Name::Made(4)),
         output: None,

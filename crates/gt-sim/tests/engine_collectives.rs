@@ -162,7 +162,8 @@ fn overlapping_groups_do_not_lock() {
     for seed in 0..60u64 {
         let (world, hub) = joining(seed, 4, WILD);
         let groups = [vec![0, 1, 2], vec![2, 1, 0], vec![3, 0], vec![1, 3, 2, 0]];
-        let names: Vec<String> = (0..4).map(|group| format!("joint group {group}")).collect();
+        let names: Vec<String> =
+            (0..4).map(|group| format!("engine_collective group {group}")).collect();
         for (name, group) in names.iter().zip(groups) {
             register(name, Some(group), Some(0));
         }
@@ -193,11 +194,12 @@ fn the_death_of_a_member_is_an_error_that_names_it() {
     let mut failed = 0;
     for seed in 0..80u64 {
         let (world, _) = joining(seed, 3, WILD);
-        register("joint three", Some(vec![0, 1, 2]), Some(0));
-        register("joint rest", None, Some(0));
+        register("engine_collective three", Some(vec![0, 1, 2]), Some(0));
+        register("engine_collective rest", None, Some(0));
         let (session, _) = driver::connect(&world);
-        let x = within("joint three", || randn(&session, &[9, 6]));
-        let y = within("joint three", || x.t().unwrap().matmul(&x).unwrap().exp().unwrap());
+        let x = within("engine_collective three", || randn(&session, &[9, 6]));
+        let y =
+            within("engine_collective three", || x.t().unwrap().matmul(&x).unwrap().exp().unwrap());
         session.flush();
         {
             let mut world = world.lock().unwrap();
@@ -217,8 +219,10 @@ fn the_death_of_a_member_is_an_error_that_names_it() {
                 failed += 1;
             }
         }
-        let fresh = within("joint rest", || Tensor::ones(&session, &[5, 2]).unwrap());
-        let sum = within("joint rest", || fresh.sum(&[0], false).unwrap().exp().unwrap().log());
+        let fresh = within("engine_collective rest", || Tensor::ones(&session, &[5, 2]).unwrap());
+        let sum = within("engine_collective rest", || {
+            fresh.sum(&[0], false).unwrap().exp().unwrap().log()
+        });
         let sum: Vec<f64> = sum.unwrap().to_vec().unwrap();
         assert!(sum.iter().all(|value| (value - 5.0).abs() < 1e-5), "seed {seed}: {sum:?}");
     }
