@@ -154,6 +154,13 @@ fn trials_proceed_beside_stuck_sessions() {
     run([14824, 46600]);
 }
 
+/// Two workers were lost one after the other: the server gave the session's snapshot up while a lane
+/// on the third was yet to be restored from it, and the lane's error named no lost worker.
+#[test]
+fn a_lane_is_restored_from_a_snapshot_that_is_given_up_meanwhile() {
+    run([9020646]);
+}
+
 /// The same without randomness: a worker joins while the last results of a lent slot, which have no
 /// copies, are still to be computed.
 #[test]

@@ -137,11 +137,11 @@ impl<T> Lane<T> {
         next_commands(&mut self.queue, &mut self.running)
     }
 
-    /// Returns the session whose snapshot it must restore.
-    pub fn restores(&mut self) -> Option<SessionId> {
+    /// Returns the session whose snapshot it must restore, and the snapshot's number.
+    pub fn restores(&mut self) -> Option<(SessionId, u64)> {
         let (commands, place) = self.next_commands()?;
         commands[*place..].iter().find_map(|command| match command {
-            WorkerCommand::Restore { session, .. } => Some(*session),
+            WorkerCommand::Restore { session, snapshot, .. } => Some((*session, *snapshot)),
             _ => None,
         })
     }

@@ -318,12 +318,12 @@ impl SnapshotStore {
         let mut others: Vec<SessionId> = self.owners.keys().map(|owner| owner.session).collect();
         others.dedup();
         others.retain(|session| !sessions.contains(session));
-        others.into_iter().for_each(|session| self.retain(session, None, 0));
+        others.into_iter().for_each(|session| self.retain(session, None, 0, &[]));
     }
 
-    /// Drops a session's snapshots except one, and those from the number `next` on; all if there is
-    /// none to retain.
-    pub fn retain(&mut self, session: SessionId, snapshot: Option<u64>, next: u64) {
+    /// Drops a session's snapshots except one, those from the number `next` on, and the `pinned`
+    /// ones; all if there is none to retain.
+    pub fn retain(&mut self, session: SessionId, snapshot: Option<u64>, next: u64, pinned: &[u64]) {
         self.unclaimed.remove(&session);
         self.record(|| SnapshotRecord::Retain { session, snapshot, next });
         match snapshot {
@@ -340,7 +340,10 @@ impl SnapshotStore {
             if owner.session != session {
                 return true;
             }
-            let is_wanted = |number| snapshot.is_some_and(|kept| kept == number || number >= next);
+            let is_wanted = |number| {
+                let is_pinned = pinned.contains(&number);
+                snapshot.is_some_and(|kept| kept == number || number >= next || is_pinned)
+            };
             let mut dropped = std::mem::take(&mut kept.loose);
             kept.snapshots.retain(|number, contents| {
                 if !is_wanted(*number) {

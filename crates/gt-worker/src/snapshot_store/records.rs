@@ -76,7 +76,7 @@ impl SnapshotStore {
                     let _ = self.complete(owner, snapshot, inventory);
                 }
                 SnapshotRecord::Retain { session, snapshot, next } => {
-                    self.retain(session, snapshot, next);
+                    self.retain(session, snapshot, next, &[]);
                 }
                 SnapshotRecord::Dropped { owner } => drop(self.drop_owner(owner)),
             }

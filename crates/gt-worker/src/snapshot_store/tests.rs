@@ -49,7 +49,7 @@ fn a_copy_gets_what_is_new_and_has_all() {
     assert_eq!(there.receive(second, 100), Some(Ok(80)));
     for snapshots in [&mut here, &mut there] {
         assert_eq!(snapshots.amounts().memory, 120);
-        snapshots.retain(OWNER.session, Some(2), 3);
+        snapshots.retain(OWNER.session, Some(2), 3, &[]);
         assert_eq!(snapshots.amounts().memory, 80);
         assert_eq!(snapshots.values(OWNER, 2), Some(vec![value(2), value(3)]));
         assert_eq!((snapshots.runs(OWNER, 2), snapshots.runs(OWNER, 1)), (&[(2, 2)][..], &[][..]));
@@ -57,7 +57,7 @@ fn a_copy_gets_what_is_new_and_has_all() {
     }
     // Another keeper has no copies yet.
     assert_eq!(here.pack(OWNER, 2, None).unwrap().values.len(), 2);
-    here.retain(OWNER.session, None, 0);
+    here.retain(OWNER.session, None, 0, &[]);
     assert!(here.is_empty() && here.amounts().memory == 0);
 }
 
@@ -79,7 +79,7 @@ fn copies_that_may_not_be_there_are_given_anew() {
     // A snapshot that is given up may not have arrived.
     keep(&mut snapshots, OWNER, 2, names(&[1, 2]), vec![kept(2)]);
     assert_eq!(packed(&mut snapshots, 2, keeper), 1);
-    snapshots.retain(OWNER.session, Some(1), 5);
+    snapshots.retain(OWNER.session, Some(1), 5, &[]);
     keep(&mut snapshots, OWNER, 5, names(&[1, 2]), vec![kept(2)]);
     assert_eq!(packed(&mut snapshots, 5, keeper), 2);
 }
@@ -95,6 +95,17 @@ fn a_copy_with_a_gap_is_none() {
 }
 
 #[test]
+fn a_snapshot_that_a_lane_restores_stays_until_the_next_time() {
+    let mut snapshots = SnapshotStore::default();
+    keep(&mut snapshots, OWNER, 1, names(&[1, 2]), [kept(1), kept(2)]);
+    snapshots.retain(OWNER.session, Some(0), 3, &[1]);
+    assert!(snapshots.values(OWNER, 1).is_some());
+    snapshots.retain(OWNER.session, Some(0), 4, &[]);
+    assert!(snapshots.values(OWNER, 1).is_none());
+    assert_eq!(snapshots.amounts().memory, 0);
+}
+
+#[test]
 fn what_comes_late_is_dropped() {
     let mut snapshots = SnapshotStore::default();
     let backup = |snapshot, name| {
@@ -102,13 +113,13 @@ fn what_comes_late_is_dropped() {
         Backup { owner: OWNER, snapshot, sender: None, values, inventory }
     };
     assert_eq!(snapshots.receive(backup(1, 1), 100), Some(Ok(40)));
-    snapshots.retain(OWNER.session, Some(1), 4);
+    snapshots.retain(OWNER.session, Some(1), 4, &[]);
     assert_eq!(snapshots.receive(backup(3, 2), 100), None);
     assert_eq!(
         (snapshots.receive(backup(4, 3), 100), snapshots.amounts().memory),
         (Some(Ok(40)), 80)
     );
-    snapshots.retain(OWNER.session, None, 0);
+    snapshots.retain(OWNER.session, None, 0, &[]);
     assert_eq!((snapshots.receive(backup(9, 4), 100), snapshots.amounts().memory), (None, 0));
 }
 
@@ -182,7 +193,7 @@ fn values_go_to_the_disk_and_are_the_same() {
     assert_eq!(snapshots.amounts(), Amounts { memory: 80, disk: 40, ..Amounts::default() });
     assert_eq!(snapshots.values(OWNER, 1).unwrap(), [value(1), value(2), value(3)]);
     snapshots.move_away(1, 40);
-    snapshots.retain(OWNER.session, None, 0);
+    snapshots.retain(OWNER.session, None, 0, &[]);
     assert_eq!(snapshots.amounts(), Amounts::default());
     snapshots.moved(OWNER, TensorId(2), None);
     assert_eq!(snapshots.amounts(), Amounts::default(), "it was dropped meanwhile");
@@ -218,13 +229,13 @@ fn records_lead_to_the_same_snapshots_wherever_they_end() {
     for round in 0..400 {
         let owner = Owner { session: SessionId(chance(3) as u32), slot: SlotId(chance(2) as u32) };
         match chance(8) {
-            0 => snapshots.retain(owner.session, None, 0),
+            0 => snapshots.retain(owner.session, None, 0, &[]),
             1 => drop(snapshots.give_way(Medium::Memory, 1, &[])),
             2..=3 => {
                 let kept =
                     snapshots.owners.get(&owner).and_then(|kept| kept.snapshots.keys().next_back());
                 let last = kept.copied();
-                snapshots.retain(owner.session, last, next);
+                snapshots.retain(owner.session, last, next, &[]);
             }
             _ => {
                 let all: Vec<u64> = (0..6).filter(|_| chance(2) == 0).collect();

@@ -56,8 +56,7 @@ impl<E: Engine> Worker<E> {
         if bytes == 0 || self.snapshots.amounts().on(medium) == 0 {
             return false;
         }
-        let restored = self.lanes.values_mut().filter(|lane| !lane.is_restored);
-        let pinned: Vec<SessionId> = restored.filter_map(Lane::restores).collect();
+        let pinned: Vec<SessionId> = self.restored().map(|(session, _)| session).collect();
         let name = &self.device.stats.name;
         let medium_name = medium.name();
         let reason =
@@ -93,9 +92,17 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Drops a session's snapshots except one, and those from the number `next` on.
+    /// Returns the snapshots from which lanes are to be restored, with their sessions.
+    fn restored(&mut self) -> impl Iterator<Item = (SessionId, u64)> {
+        self.lanes.values_mut().filter(|lane| !lane.is_restored).filter_map(Lane::restores)
+    }
+
+    /// Drops a session's snapshots except one, those from the number `next` on, and one from which a
+    /// lane here is yet to be restored: the server may have given the session up as it was.
     pub(super) fn retain(&mut self, session: SessionId, snapshot: Option<u64>, next: u64) {
-        self.snapshots.retain(session, snapshot, next);
+        let of_it = |(of, number): (SessionId, u64)| (of == session).then_some(number);
+        let pinned: Vec<u64> = self.restored().filter_map(of_it).collect();
+        self.snapshots.retain(session, snapshot, next, &pinned);
         self.device.note_snapshots(self.snapshots.amounts());
         self.wake_unrestored();
     }
