@@ -14,13 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: The namespace of operations that each stub file describes.
 NAMESPACES = {
-    "linalg.pyi": gt.linalg,
-    "masked.pyi": gt.masked,
-    "nn/functional/__init__.pyi": gt.nn.functional,
+    "compat/linalg.pyi": gt.linalg,
+    "compat/masked.pyi": gt.masked,
+    "compat/nn/functional/__init__.pyi": gt.nn.functional,
     "ops/__init__.pyi": gt.ops,
     "signal/windows.pyi": gt.signal.windows,
-    "special.pyi": gt.special,
-    "fft.pyi": gt.fft,
+    "compat/special.pyi": gt.special,
+    "compat/fft.pyi": gt.fft,
 }
 
 PAGE_HEAD = """# Operations

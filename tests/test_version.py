@@ -8,8 +8,8 @@ from pathlib import Path
 
 import gt
 import pytest
-from gt import _version
 from gt.engines import gpus
+from gt.scripts import version
 from processes import run_gt, run_python
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +44,7 @@ def test_report_has_a_line_for_each_subject(option):
 
 def test_report_imports_neither_pytorch_nor_jax_nor_numpy():
     done = run_python(
-        "import sys; from gt import _version; before = set(sys.modules); _version.report()\n"
+        "import sys; from gt.scripts import version; before = set(sys.modules); version.report()\n"
         "print({'torch', 'jax', 'numpy'} & (set(sys.modules) - before))"
     )
     assert (done.returncode, done.stdout) == (0, "set()\n"), done
@@ -59,14 +59,14 @@ def test_commit_in_a_checkout_is_that_of_git(tmp_path):
         subprocess.run(["git", "-C", str(tmp_path), *command], check=True, capture_output=True)
     # The file of an old build is ignored in a checkout.
     (package / "_commit.txt").write_text("0000000, 2000-01-01\n")
-    assert re.fullmatch(r"[0-9a-f]{7,40}, \d{4}-\d\d-\d\d", _version.commit(package))
+    assert re.fullmatch(r"[0-9a-f]{7,40}, \d{4}-\d\d-\d\d", version.commit(package))
 
 
 def test_commit_in_a_checkout_without_an_answer_of_git_is_unknown(tmp_path, monkeypatch):
     package = package_in(tmp_path, checkout=True)
-    assert _version.commit(package) == "unknown"  # .git is empty
+    assert version.commit(package) == "unknown"  # .git is empty
     monkeypatch.setenv("PATH", "")
-    assert _version.commit(package) == "unknown"  # git is not installed
+    assert version.commit(package) == "unknown"  # git is not installed
 
 
 def test_git_has_a_time_limit(tmp_path, monkeypatch):
@@ -75,63 +75,63 @@ def test_git_has_a_time_limit(tmp_path, monkeypatch):
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(_version, "_GIT_LIMIT", 0.1)
-    assert _version.commit(package) == "unknown"
+    monkeypatch.setattr(version, "_GIT_LIMIT", 0.1)
+    assert version.commit(package) == "unknown"
 
 
 def test_commit_of_a_wheel_is_in_its_file(tmp_path):
     package = package_in(tmp_path, checkout=False)
-    assert _version.commit(package) == "unknown"
+    assert version.commit(package) == "unknown"
     (package / "_commit.txt").write_text("")
-    assert _version.commit(package) == "unknown"
+    assert version.commit(package) == "unknown"
     (package / "_commit.txt").write_text("1a2b3c4, 2026-11-26\n")
-    assert _version.commit(package) == "1a2b3c4, 2026-11-26"
+    assert version.commit(package) == "1a2b3c4, 2026-11-26"
     (package / "_commit.txt").write_bytes(b"\xff\xfe")
-    assert _version.commit(package) == "unknown"
+    assert version.commit(package) == "unknown"
 
 
 def test_commit_is_not_that_of_a_checkout_around_the_environment(tmp_path):
     (tmp_path / ".git").mkdir()
     package = package_in(tmp_path / ".venv" / "lib", checkout=False)
-    assert _version.commit(package) == "unknown"
+    assert version.commit(package) == "unknown"
 
 
 def test_engine_is_that_of_the_environment(monkeypatch):
     monkeypatch.setenv("GT_BACKEND", "numpy")
-    assert _version.default_engine() == "numpy (set by GT_BACKEND)"
+    assert version.default_engine() == "numpy (set by GT_BACKEND)"
 
 
 def test_engine_is_native_unless_a_gpu_and_pytorch_may_exist(monkeypatch):
     monkeypatch.delenv("GT_BACKEND", raising=False)
     monkeypatch.setattr(gpus, "has_traces", lambda: False)
-    assert _version.default_engine() == "native (default here)"
+    assert version.default_engine() == "native (default here)"
     monkeypatch.setattr(gpus, "has_traces", lambda: True)
-    for version, expected in (("", "native (default here)"), ("2.15.0", "pytorch if it sees")):
-        monkeypatch.setattr(_version, "engine_version", lambda name, version=version: version)
-        assert _version.default_engine().startswith(expected)
+    for found, expected in (("", "native (default here)"), ("2.15.0", "pytorch if it sees")):
+        monkeypatch.setattr(version, "engine_version", lambda name, found=found: found)
+        assert version.default_engine().startswith(expected)
 
 
 def test_engines_have_the_versions_of_their_packages(monkeypatch):
     installed = {"numpy": "2.4.6", "torch": "2.5.1"}
 
-    def version(name: str) -> str:
+    def of_package(name: str) -> str:
         if name not in installed:
             raise importlib.metadata.PackageNotFoundError(name)
         return installed[name]
 
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    monkeypatch.setattr(_version, "find_spec", lambda name: None)
-    named = [_version.engine(name) for name in ("numpy", "pytorch", "jax")]
+    monkeypatch.setattr(importlib.metadata, "version", of_package)
+    monkeypatch.setattr(version, "find_spec", lambda name: None)
+    named = [version.engine(name) for name in ("numpy", "pytorch", "jax")]
     assert named == ["numpy 2.4.6", "pytorch 2.5.1 (too old)", "jax not found"]
 
 
 def test_extension_must_be_built_for_the_installed_pytorch(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(_version, "engine_version", lambda name: "2.15.0")
+    monkeypatch.setattr(version, "engine_version", lambda name: "2.15.0")
     (tmp_path / "gt").mkdir()
     (tmp_path / "gt" / "torch-2.14.0-0123456789ab.so").touch()
-    assert not _version.is_extension_built()
+    assert not version.is_extension_built()
     (tmp_path / "gt" / "torch-2.15.0-0123456789ab.so").touch()
-    assert _version.is_extension_built()
-    monkeypatch.setattr(_version, "engine_version", lambda name: "")
-    assert not _version.is_extension_built()
+    assert version.is_extension_built()
+    monkeypatch.setattr(version, "engine_version", lambda name: "")
+    assert not version.is_extension_built()

@@ -11,9 +11,11 @@ gt.Session("host:port"):` does so for one block.
 """
 
 import os as _os
-import typing as _typing
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+# What GT has because PyTorch has it stands in one folder: the files of gt.nn are in compat/nn.
+__path__.append(_os.path.join(_os.path.dirname(__file__), "compat"))
 
 try:
     from gt import _gt
@@ -25,31 +27,8 @@ except ImportError as error:
 
 _gt.add_package_folder(_os.path.dirname(__file__) + _os.sep)
 
-from gt import (  # noqa: E402
-    amp,
-    autograd,
-    backends,
-    checkpoint,
-    compiler,
-    cpu,
-    cuda,
-    debug,
-    distributed,
-    fft,
-    func,
-    jit,
-    linalg,
-    masked,
-    nn,
-    optim,
-    random,
-    safetensors,
-    signal,
-    special,
-    testing,
-)
+from gt import amp, autograd, checkpoint, debug, func, random, safetensors, signal  # noqa: E402
 from gt._compile import compile  # noqa: E402
-from gt._custom import custom_op  # noqa: E402
 from gt._device import device  # noqa: E402
 from gt._formats import (  # noqa: E402
     channels_last,
@@ -97,15 +76,12 @@ from gt._legacy import (  # noqa: E402
     ShortTensor,
 )
 from gt._limits import finfo, iinfo  # noqa: E402
-from gt._progress import progress  # noqa: E402
-from gt._session import Session, current_session  # noqa: E402
 from gt._settings import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_default_device,
     get_float32_matmul_precision,
     get_num_interop_threads,
     get_num_threads,
-    gpu_workers,
     set_default_device,
     set_default_tensor_type,
     set_float32_matmul_precision,
@@ -116,8 +92,6 @@ from gt._settings import (  # noqa: E402
     use_deterministic_algorithms,
 )
 from gt._size import Size  # noqa: E402
-from gt._status import Status, status  # noqa: E402
-from gt._step import step  # noqa: E402
 from gt.amp import GradScaler  # noqa: E402
 from gt.amp.autocast_mode import (  # noqa: E402
     autocast,
@@ -153,6 +127,7 @@ from gt.formats import load, save  # noqa: E402
 from gt.func import vmap  # noqa: E402
 from gt.ops import *  # noqa: E402, F403
 from gt.ops import __all__ as _operations  # noqa: E402
+from gt.ops.custom import custom_op  # noqa: E402
 from gt.random import (  # noqa: E402
     default_generator,
     get_rng_state,
@@ -161,9 +136,14 @@ from gt.random import (  # noqa: E402
     seed,
     set_rng_state,
 )
-
-if _typing.TYPE_CHECKING:
-    from gt import distributions
+from gt.session.progress import progress  # noqa: E402
+from gt.session.session import (  # noqa: E402
+    Session,
+    current_session,
+    gpu_workers,  # noqa: E402
+)
+from gt.session.status import Status, status  # noqa: E402
+from gt.session.step import step  # noqa: E402
 
 float = float32
 double = float64
@@ -321,11 +301,53 @@ def __dir__():
     return sorted(__all__)
 
 
-#: Modules that are imported at their first use, as some of them import NumPy, which is slow.
-_LATER = ("client", "data", "demo", "distributions", "errors", "signals", "utils")
+#: Modules that are imported at their first use: few programs need them all.
+_LATER = (
+    "backends",
+    "client",
+    "compiler",
+    "cpu",
+    "cuda",
+    "data",
+    "demo",
+    "distributed",
+    "distributions",
+    "errors",
+    "fft",
+    "jit",
+    "linalg",
+    "masked",
+    "nn",
+    "optim",
+    "signals",
+    "special",
+    "testing",
+    "utils",
+)
 
 if _TYPE_CHECKING:
-    from gt import client, data, demo, distributions, errors, signals, utils  # noqa: F401
+    from gt import (  # noqa: F401
+        backends,
+        client,
+        compiler,
+        cpu,
+        cuda,
+        data,
+        demo,
+        distributed,
+        distributions,
+        errors,
+        fft,
+        jit,
+        linalg,
+        masked,
+        nn,
+        optim,
+        signals,
+        special,
+        testing,
+        utils,
+    )
 
 
 def __getattr__(name: str):

@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         print(gt.__version__)
         return 0
     if command in ("-V", "--version"):
-        from gt._version import report
+        from gt.scripts.version import report
 
         print(report())
         return 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gt import _gt
-from gt._session import Session, current_session
+from gt.session.session import Session, current_session
 
 __all__ = ["Explanation", "Move", "Placed", "Step", "explain"]
 

@@ -15,9 +15,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gt import _autocast
-from gt._autocast import AutocastClass
 from gt._gt import Tensor, add_call, direct_method, is_autocast
+from gt.ops import autocast as _autocast
+from gt.ops.autocast import AutocastClass
 
 F = TypeVar("F", bound=Callable[..., Any])
 

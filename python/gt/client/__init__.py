@@ -1,7 +1,0 @@
-"""`gt.client`: the client's modules under the names in the specification."""
-
-from gt import nn
-from gt._gt import Tensor
-from gt.client import tensor
-
-__all__ = ["Tensor", "nn", "tensor"]

@@ -1,0 +1,35 @@
+"""`DataParallel`, for programs written for several GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .module import Module
+
+
+class DataParallel(Module):
+    """A wrapper that only calls a module; in GT, signals configure how batches are sharded.
+
+    It behaves as PyTorch's on a machine without GPUs: names in its state begin with `module.`.
+
+    Args:
+        module: the module to call.
+        device_ids: accepted as in PyTorch; it has no effect.
+        output_device: accepted as in PyTorch; it has no effect.
+        dim: the axis of the batch; it is only stored.
+
+    >>> gt.nn.DataParallel(gt.nn.Linear(2, 3))(gt.ones(1, 2)).shape
+    (1, 3)
+    """
+
+    def __init__(
+        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ):
+        super().__init__()
+        self.module = module
+        self.device_ids: list[int] = []
+        self.dim = dim
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Return the module's result."""
+        return self.module(*inputs, **kwargs)

@@ -1,0 +1,34 @@
+"""Optimizers, with PyTorch's definitions, defaults and state names."""
+
+from . import lr_scheduler, swa_utils
+from .adafactor import Adafactor
+from .adagrad import Adadelta, Adagrad, RMSprop
+from .adam import Adam, AdamW
+from .adam_variants import Adamax, NAdam, RAdam, SparseAdam
+from .lbfgs import LBFGS
+from .muon import Muon
+from .optimizer import Optimizer
+from .rprop import Lion, Rprop
+from .sgd import ASGD, SGD
+
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "lr_scheduler",
+    "swa_utils",
+]

@@ -1,5 +1,0 @@
-"""The parts of PyTorch's `torch.utils` that GT has."""
-
-from gt.utils import checkpoint, data, dlpack
-
-__all__ = ["checkpoint", "data", "dlpack"]

@@ -1,0 +1,35 @@
+"""Every module that users have imported keeps its name, wherever its file is."""
+
+import importlib
+from pathlib import Path
+
+import gt
+import pytest
+
+#: The public modules before those of PyTorch's API moved to `python/gt/compat`, without those that
+#: need another package.
+MODULES = (Path(__file__).parent / "import_paths.txt").read_text().split()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_module_has_its_name(name):
+    module = importlib.import_module(name)
+    assert module.__name__ in MODULES
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.count(".") == 1])
+def test_the_module_is_an_attribute_of_gt(name):
+    module = importlib.import_module(name)
+    assert getattr(gt, name.removeprefix("gt.")) is module
+
+
+def test_names_of_pytorch_are_found_at_their_first_use():
+    for name in gt.__all__:
+        getattr(gt, name)
+    assert {"backends", "distributions", "nn", "utils"} <= set(dir(gt))
+
+
+@pytest.mark.parametrize("name", ["gt.compat", "gt.compat.nn", "gt.compat.optim.adam"])
+def test_no_module_has_a_second_name(name):
+    with pytest.raises(ImportError, match=r"imported as gt\.nn, gt\.optim"):
+        importlib.import_module(name)
