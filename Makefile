@@ -168,7 +168,7 @@ $(VENV)/.site: $(VENV)/.tests
 	@touch $@
 
 site: build $(VENV)/.site ## Build the documentation into site/
-	$(BIN)/python docs/generate.py
+	$(BIN)/python tools/docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 docs: site ## Build the documentation into site/, and the Rust documentation
@@ -176,7 +176,7 @@ docs: site ## Build the documentation into site/, and the Rust documentation
 	@echo "site/index.html and target/doc/gt/index.html"
 
 pictures: build $(VENV)/.site ## Redraw the pictures of the documentation
-	$(BIN)/python docs/pictures.py
+	$(BIN)/python tools/docs/pictures.py
 
 # The flags of libFuzzer's coverage, in a form that a stable compiler accepts.
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

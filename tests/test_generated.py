@@ -1,23 +1,71 @@
 """Generated files are up to date, and the type stubs match the module."""
 
 import re
+import site
 import subprocess
 import sys
+import venv
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_generated_files_are_up_to_date():
-    command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    command = [sys.executable, str(ROOT / "tools" / "docs" / "generate.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_stubs_match_the_module():
-    command = [sys.executable, "-m", "mypy.stubtest", "gt._gt"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=ROOT)
+@pytest.fixture
+def installed(tmp_path):
+    """Return the Python of an environment in which this checkout is installed, editable."""
+    venv.create(tmp_path / "venv")
+    (packages,) = tmp_path.glob("venv/lib/python*/site-packages")
+    folders = [str(ROOT / "python"), *site.getsitepackages()]
+    (packages / "folders.pth").write_text("\n".join(folders))
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def test_the_stubs_match_the_module(installed, tmp_path):
+    config = tmp_path / "mypy.ini"
+    config.write_text(f"[mypy]\npython_executable = {installed}\n")
+    command = [sys.executable, "-m", "mypy.stubtest", "gt._gt", "--mypy-config-file", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+#: A program of a user, with the wrong types in the last lines.
+PROGRAM = """
+import gt
+import gt.nn as nn
+import gt.nn.functional as F
+from gt.distributions import Normal
+from gt.nn.parameter import Parameter
+from gt.optim import Adam
+from gt.utils.data import DataLoader, TensorDataset
+
+layer: nn.Linear = gt.nn.Linear(2, 3)
+optimizer: gt.optim.Optimizer = Adam(layer.parameters(), lr=0.1)
+batches: DataLoader = gt.data.DataLoader(TensorDataset(gt.ones(2)), batch_size=2)
+weight: Parameter = layer.weight
+x: gt.Tensor = F.relu(gt.linalg.norm(Normal(0.0, 1.0).sample()))
+with gt.signal.context("layer"):
+    gt.status().workers
+gt.nn.Linear("two", 3)
+F.relu("x")
+gt.add(1, other=None)
+"""
+
+
+def test_programs_of_users_are_checked(installed, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "mypy", "--python-executable", str(installed), "program.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    lines = PROGRAM.splitlines()
+    found = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line]
+    assert found == [len(lines) - 2, len(lines) - 1, len(lines)], done.stdout + done.stderr
 
 
 def test_every_dependency_is_documented():

@@ -86,6 +86,25 @@ def compile_wheel(target: str, profile: str) -> Path:
     return wheel
 
 
+def document_stubs(package: Path, arch: str) -> str:
+    """Write the documentation into the stubs of an unpacked wheel, for editors; return a remark.
+
+    The documentation comes from the wheel's own module, or, if that is compiled for another
+    processor, from the module of this environment.
+    """
+    path = [str(package)] if arch == platform.machine() else []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    generate = str(ROOT / "tools" / "docs" / "generate.py")
+    command = [sys.executable, generate, "--docstrings", str(package / "gt-stubs")]
+    try:
+        run(*command, env=environment)
+    except Unfit:
+        if path:
+            raise
+        return "SKIPPED: the stubs lack documentation, as gt is not installed here (make build)"
+    return "the stubs have documentation"
+
+
 def split_debug(module: Path, debug: Path, arch: str) -> None:
     """Move a module's debug information into a separate file, linked by its name."""
     objcopy = [sys.executable, "-m", "ziglang", "objcopy"]
@@ -163,6 +182,9 @@ def finish(made: Path, arch: str) -> Path:
     output = ROOT / "dist"
     split_debug(module, output / "debug" / f"_gt.{arch}.so.debug", arch)
     check_module(module)
+    if not (folder / "gt-stubs" / "py.typed").exists():
+        raise Unfit("the wheel lacks gt-stubs: see python-packages in pyproject.toml")
+    print(document_stubs(folder, arch))
     licences = {path.name for path in folder.glob("*.dist-info/licenses/**/*") if path.is_file()}
     sboms = list(folder.glob("*.dist-info/sboms/*.json"))
     if len(licences) < 2 or not sboms:
