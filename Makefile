@@ -37,7 +37,7 @@ test: build $(VENV)/.tests ## Run all tests that need neither a GPU nor PyTorch;
 
 HOURS ?= 1
 soak: build $(VENV)/.tests ## Load a cluster for HOURS, and check that nothing grows
-	$(BIN)/python tests/soak.py --hours $(HOURS)
+	$(BIN)/python tools/campaigns/soak.py --hours $(HOURS)
 
 repeat: build $(VENV)/.tests ## Run the suite 102 times, alternately embedded, on a server and sharded over workers
 	for round in $$(seq 34); do \
@@ -56,13 +56,13 @@ chaos: ## Run COUNT simulated schedules with faults, starting at number FIRST
 
 ROUNDS ?= 50
 kills: build $(VENV)/.tests ## Train while workers and the server are killed, singly, in pairs and all at once, in ROUNDS derived from SEED
-	$(BIN)/python tests/kills.py --rounds $(ROUNDS) --seed $(SEED)
+	$(BIN)/python tools/campaigns/kills.py --rounds $(ROUNDS) --seed $(SEED)
 
 MOMENTS ?= 1000
 SEED ?= 0
 WORKERS ?= 2
 chaos-processes: build $(VENV)/.tests ## Train on WORKERS while processes are killed or stopped and connections cut, at MOMENTS derived from SEED
-	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED) --workers $(WORKERS)
+	$(BIN)/python tools/campaigns/chaos.py --moments $(MOMENTS) --seed $(SEED) --workers $(WORKERS)
 
 # Training libraries that must run on the device "cluster".
 TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'
@@ -194,7 +194,7 @@ fuzz fuzz-decoders:
 		$(LIMIT) -max_len=4096 fuzz/found crates/gt-net/tests/corpus
 
 check-targets: ## Type-check the crates for macOS and Windows, if their standard libraries are available
-	$(PYTHON) tests/check_targets.py
+	$(PYTHON) tools/check_targets.py
 
 clean: ## Remove all build outputs and the virtual environment
 	cargo clean

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sides import write_part
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from processes import cluster, run_gt
 
 RUNNER = Path(__file__).parent / "processes" / "fairness.py"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sides import Side
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from processes import cluster
 
 RUNNER = str(Path(__file__).parent / "processes" / "live.py")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sides import Side, write_part
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from processes import cluster
 from proxy import Proxy
 from training import start_server, start_worker

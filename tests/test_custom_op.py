@@ -14,7 +14,7 @@ from processes import (
     run_python,
 )
 
-FOLDERS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+FOLDERS = [str(Path(__file__).parent / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
 ENVIRONMENT = {
     "GT_BACKEND": "numpy",
     "GT_KERNELS": "lab_kernels",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import gt
 import pytest
+from processes import run_python
 
 #: The public modules before those of PyTorch's API moved to `python/gt/compat`, without those that
 #: need another package.
@@ -21,6 +22,12 @@ def test_the_module_has_its_name(name):
 def test_the_module_is_an_attribute_of_gt(name):
     module = importlib.import_module(name)
     assert getattr(gt, name.removeprefix("gt.")) is module
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.count(".") == 1])
+def test_the_module_may_be_the_first_to_be_imported(name):
+    done = run_python(f"import {name}; {name}")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_names_of_pytorch_are_found_at_their_first_use():

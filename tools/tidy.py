@@ -207,7 +207,7 @@ def map_of_crates() -> Iterator[Finding]:
 def paths_in_documents() -> Iterator[Finding]:
     """A path of the source that the map or the table of invariants names exists."""
     for name in ("ARCHITECTURE.md", "docs/invariants.md"):
-        crate = re.compile(r"`((?:gt-[\w-]+|crates|python|tests|docs)/[\w./-]+?)/?`")
+        crate = re.compile(r"`((?:gt-[\w-]+|crates|python|tests|tools|docs)/[\w./-]+?)/?`")
         for number, line in enumerate(text(name).splitlines(), 1):
             for match in crate.finditer(line):
                 path = match[1]

@@ -1,5 +1,7 @@
 """Modules, losses and activations for neural networks."""
 
+from typing import TYPE_CHECKING
+
 from gt.nn import functional, init
 from gt.nn.functional import (
     binary_cross_entropy,
@@ -18,11 +20,6 @@ from gt.nn.functional import (
     softmax,
     softplus,
     tanh,
-)
-from gt.optim import (
-    SGD,
-    Adam,
-    AdamW,
 )
 
 from .activation import (
@@ -245,6 +242,9 @@ from .upsampling import (
 from . import utils  # isort: skip
 
 # fmt: off
+if TYPE_CHECKING:
+    from gt.optim import SGD, Adam, AdamW
+
 __all__ = [
     "Adam", "AdamW", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
     "AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d",
@@ -283,3 +283,12 @@ __all__ = [
     "TransformerEncoder", "TransformerEncoderLayer",
 ]
 # fmt: on
+
+
+def __getattr__(name: str):
+    """Return an optimizer by its name in early versions; `gt.optim` needs this module first."""
+    if name in ("SGD", "Adam", "AdamW"):
+        from gt import optim
+
+        return getattr(optim, name)
+    raise AttributeError(f"module 'gt.nn' has no attribute '{name}'")

@@ -1,6 +1,6 @@
 """Use a cluster for hours, and count everything that could grow.
 
-    python tests/soak.py --hours 1
+    python tools/campaigns/soak.py --hours 1
 
 Two programs run all the time, one that trains and one that uses many features, and short programs
 run one after the other. The resources of the server, the workers and the two programs are counted
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 from leaks import Counts
 from processes import cluster, run_program
 from training import TRAINING, Training

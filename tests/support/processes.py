@@ -13,7 +13,7 @@ SERVER = os.environ.get("GT_TEST_SERVER")
 
 #: The folder of the programs that tests run. The name of a program is "AREA/NAME", of the file
 #: tests/programs/AREA/NAME.py.
-PROGRAMS = Path(__file__).resolve().parent / "programs"
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 
 #: For tests that check signals, count tensors or compare bits.
 unsharded_only = pytest.mark.skipif(

@@ -1,6 +1,6 @@
 """Train while workers, the server and the program are killed, stopped or disconnected at random.
 
-    python tests/chaos.py --moments 1000 --seed 0 --workers 3
+    python tools/campaigns/chaos.py --moments 1000 --seed 0 --workers 3
 
 A seed chooses the events and their moments. Each program must end with the parameters of an
 undisturbed run, bit for bit; no program may pause for longer than `LONGEST`; and no session, memory
@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 from leaks import Counts
 from processes import cluster, run_program
 from proxy import Proxy

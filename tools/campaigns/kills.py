@@ -1,6 +1,6 @@
 """Train while workers and the server are killed with `kill -9`, alone, in pairs and all at once.
 
-    python tests/kills.py --rounds 50 --seed 0 --steps 60000
+    python tools/campaigns/kills.py --rounds 50 --seed 0 --steps 60000
 
 Each process has a folder for its state and is restarted at once. The program must end with the
 parameters of an undisturbed run, bit for bit.
@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from test_power_cut import Cluster, durable
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+from power_cut import Cluster, durable
 from training import SHARDED, Training, undisturbed
 
 WORKERS = 3
