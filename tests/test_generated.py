@@ -29,9 +29,12 @@ def installed(tmp_path):
 
 
 def test_the_stubs_match_the_module(installed, tmp_path):
-    config = tmp_path / "mypy.ini"
+    config, allowed = tmp_path / "mypy.ini", tmp_path / "allowed"
     config.write_text(f"[mypy]\npython_executable = {installed}\n")
-    command = [sys.executable, "-m", "mypy.stubtest", "gt._gt", "--mypy-config-file", str(config)]
+    # The signature of the compiled method does not show that it takes axes one by one.
+    allowed.write_text("gt._gt.Tensor.permute\n")
+    command = [sys.executable, "-m", "mypy.stubtest", "gt._gt"]
+    command += ["--mypy-config-file", str(config), "--allowlist", str(allowed)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 

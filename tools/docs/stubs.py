@@ -49,6 +49,7 @@ WORDS = {
     "tuple": "tuple",
     "list": "list",
     "Sequence": "Sequence",
+    "...": "...",
 }
 
 HIDDEN = ("__doc__", "__module__", "__new__", "__reduce__", "__delitem__", "__weakref__")
@@ -61,7 +62,7 @@ from builtins import float as _float
 from builtins import int as _int
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, final, overload
 
 from typing_extensions import Self, disjoint_base
 
@@ -227,7 +228,8 @@ def class_stub(kind: type) -> list[str]:
         elif isinstance(member, float):
             lines.append(f"    {name}: _float")
         elif isinstance(member, property):
-            lines += ["    @property", *define(name, "(self)", "Any", member, "    ")]
+            result = annotated(inspect.signature(member.fget).return_annotation)
+            lines += ["    @property", *define(name, "(self)", result, member, "    ")]
         elif inspect.isfunction(member):
             result = annotated(inspect.signature(member).return_annotation)
             lines += define(name, signature(member), result, member, "    ")
@@ -240,8 +242,21 @@ def class_stub(kind: type) -> list[str]:
             parameters = signature(of).replace(f"({first}: Tensor", "(self", 1)
             lines += define(name, parameters, "Tensor", member, "    ")
         else:
-            lines += define(name, signature(member, "self"), result_of(kind, name), member, "    ")
+            result = result_of(kind, name)
+            if takes_ints_one_by_one(member):
+                lines += [
+                    "    @overload",
+                    f"    def {name}(self, *axes: _int) -> {result}: ...",
+                    "    @overload",
+                ]
+            lines += define(name, signature(member, "self"), result, member, "    ")
     return [*lines, ""]
+
+
+def takes_ints_one_by_one(method) -> bool:
+    """Return whether a method takes the ints of its one parameter one by one, too."""
+    kinds = PRIMITIVES.get(method.__name__, {}).get("kinds", {})
+    return list(kinds.values()) == ["Tensor", "Size"]
 
 
 def result_of(kind: type, name: str) -> str:

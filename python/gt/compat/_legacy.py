@@ -7,6 +7,7 @@ from typing import Any
 from gt import _gt
 from gt._gt import Tensor
 from gt._size import Size
+from gt.ops.registry import extend_tensor
 
 
 class _TensorType(type):
@@ -71,4 +72,4 @@ def _new(tensor: Tensor, *data: Any, device: Any = None) -> Tensor:
     return new_tensor(data, tensor.dtype)
 
 
-Tensor.new = _new  # type: ignore[method-assign]
+extend_tensor(new=_new)

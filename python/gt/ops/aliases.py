@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from gt._gt import Tensor, faces
-from gt.ops.registry import COMPOSITES
+from gt.ops.registry import COMPOSITES, extend_tensor
 
 #: Names in `gt` and their aliases there; methods have the same aliases.
 _NAMES = {
@@ -53,7 +53,7 @@ def declare() -> None:
             _declare(f"gt.{other}", name)
             for end in ("", "_"):
                 if hasattr(Tensor, name + end):
-                    setattr(Tensor, other + end, getattr(Tensor, name + end))
+                    extend_tensor(**{other + end: getattr(Tensor, name + end)})
     for name, others in _SPECIAL.items():
         for other in others.split():
             _declare(f"gt.special.{other}", name)
@@ -65,23 +65,9 @@ def _declare(alias: str, name: str) -> None:
         COMPOSITES.setdefault(alias, known)
 
 
-#: Division in Python 2; PyTorch still has it.
-Tensor.__rdiv__ = Tensor.__rtruediv__
-
-Tensor.__lshift__ = Tensor.bitwise_left_shift
-Tensor.__rshift__ = Tensor.bitwise_right_shift
-Tensor.__ilshift__ = Tensor.bitwise_left_shift_
-Tensor.__irshift__ = Tensor.bitwise_right_shift_
-Tensor.__rlshift__ = lambda self, other: faces["gt"]["bitwise_left_shift"](other, self)
-Tensor.__rrshift__ = lambda self, other: faces["gt"]["bitwise_right_shift"](other, self)
-
-
 def _reversed(tensor: Tensor) -> Tensor:
     """Return the tensor reversed along the first axis: `reversed(x)`."""
     return tensor.flip(0) if tensor.ndim else tensor
-
-
-Tensor.__reversed__ = _reversed
 
 
 def _contains(self: Tensor, element: Any) -> bool:
@@ -97,5 +83,16 @@ def _round(self: Tensor, ndigits: int | None = None) -> Tensor:
     return self.round(decimals=ndigits or 0)
 
 
-Tensor.__contains__ = _contains
-Tensor.__round__ = _round
+extend_tensor(
+    __contains__=_contains,
+    __reversed__=_reversed,
+    __round__=_round,
+    # Division in Python 2; PyTorch still has it.
+    __rdiv__=Tensor.__rtruediv__,
+    __lshift__=Tensor.bitwise_left_shift,
+    __rshift__=Tensor.bitwise_right_shift,
+    __ilshift__=Tensor.bitwise_left_shift_,
+    __irshift__=Tensor.bitwise_right_shift_,
+    __rlshift__=lambda self, other: faces["gt"]["bitwise_left_shift"](other, self),
+    __rrshift__=lambda self, other: faces["gt"]["bitwise_right_shift"](other, self),
+)

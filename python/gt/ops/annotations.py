@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from gt._device import device
@@ -10,10 +9,10 @@ from gt._gt import dtype
 
 #: A Python number.
 Number: TypeAlias = bool | int | float | complex
-#: One axis or several; None for all.
-Dims: TypeAlias = int | Sequence[int] | None
 #: The length of each axis.
-Size: TypeAlias = int | Sequence[int]
+Size: TypeAlias = int | tuple[int, ...] | list[int]
+#: One axis or several; None for all.
+Dims: TypeAlias = Size | None
 #: A dtype, its name, or a type of NumPy, PyTorch or Python.
 DType: TypeAlias = dtype | str | type[Any]
 #: A device or its name; accepted and without effect.

@@ -7,7 +7,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import Dims, Size
-from gt.ops.registry import operation
+from gt.ops.registry import extend_tensor, operation
 from gt.ops.sizes import axis_of, changing_shape, ints, need_axes, one_by_one, two_axes
 
 _transpose = Tensor.transpose
@@ -74,20 +74,25 @@ def _matrices_turned(input: Tensor, name: str) -> Tensor:
     return _transpose(input, -2, -1) if input.ndim else input
 
 
-def _matrix_turned(input: Tensor) -> Tensor:
+def _mt(input: Tensor) -> Tensor:
+    return _matrices_turned(input, "mT")
+
+
+def _mh(input: Tensor) -> Tensor:
+    return _matrices_turned(gt.conj(input), "mH")
+
+
+def _h(input: Tensor) -> Tensor:
     if input.ndim != 0:
         need_axes("H", input, 2, 2)
     return adjoint(input)
 
 
-Tensor.mT = property(
-    lambda self: _matrices_turned(self, "mT"), doc="The tensor with its last two axes exchanged."
+extend_tensor(
+    mT=property(_mt, doc="The tensor with its last two axes exchanged."),
+    mH=property(_mh, doc="The conjugate with its last two axes exchanged."),
+    H=property(_h, doc="The conjugate of a matrix with its axes exchanged."),
 )
-Tensor.mH = property(
-    lambda self: _matrices_turned(gt.conj(self), "mH"),
-    doc="The conjugate with its last two axes exchanged.",
-)
-Tensor.H = property(_matrix_turned, doc="The conjugate of a matrix with its axes exchanged.")
 
 
 @operation(aliases=("moveaxis",))
@@ -119,7 +124,7 @@ def _places(what: str, dims: tuple[int, ...], input: Tensor) -> list[int]:
 
 @operation
 @one_by_one
-def flip(input: Tensor, dims: Dims) -> Tensor:
+def flip(input: Tensor, dims: Size) -> Tensor:
     """Reverse the values along axes.
 
     >>> gt.flip(gt.arange(3), (0,))
@@ -161,7 +166,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     need_axes("rot90", input, 2)
     if len(dims) != 2:
         raise ValueError(f"rot90: dims must be two axes, not {dims}")
-    first, second = two_axes("rot90", *dims, input.ndim)
+    first, second = two_axes("rot90", dims[0], dims[1], input.ndim)
     turned = _transpose(input, first, second) if k % 2 else input
     flipped = {0: (), 1: (first,), 2: (first, second), 3: (second,)}[k % 4]
     return flip(turned, flipped)

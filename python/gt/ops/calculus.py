@@ -159,6 +159,8 @@ def _derivative(x: Tensor, dim: int, spacing: Tensor | Number, edge_order: int) 
     """Return slopes between the neighbours of each value, and of edge_order + 1 values at ends."""
     length = x.shape[dim]
     ends = [_taken(x, dim, range(edge_order + 1)), _taken(x, dim, range(-1, -edge_order - 2, -1))]
+    forth: list[Any]
+    back: list[Any]
     if isinstance(spacing, Tensor):
         steps = diff(_along(spacing, x, dim), 1, dim)
         forth = _taken(steps, dim, range(edge_order))

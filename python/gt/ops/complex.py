@@ -6,7 +6,7 @@ import math
 
 import gt
 from gt._gt import Tensor, primitives
-from gt.ops.registry import function, operation
+from gt.ops.registry import extend_tensor, function, operation
 
 
 @function
@@ -67,8 +67,10 @@ def imag(input: Tensor) -> Tensor:
     return primitives.view_as_real(input)[..., 1]
 
 
-Tensor.real = property(real, lambda self, values: real(self).copy_(values), doc=real.__doc__)
-Tensor.imag = property(imag, lambda self, values: imag(self).copy_(values), doc=imag.__doc__)
+extend_tensor(
+    real=property(real, lambda self, values: real(self).copy_(values), doc=real.__doc__),
+    imag=property(imag, lambda self, values: imag(self).copy_(values), doc=imag.__doc__),
+)
 
 
 @operation

@@ -6,7 +6,7 @@ from typing import Any
 
 from gt._device import CLUSTER, check_target, is_device
 from gt._gt import Tensor, parse_dtype
-from gt.ops.registry import function
+from gt.ops.registry import extend_tensor, function
 
 #: The methods that cast, and the dtype that each casts to.
 _CASTS = {
@@ -34,7 +34,7 @@ def _cast_to(name: str, dtype: str) -> None:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"Return the values as {dtype}; the tensor itself if it has that dtype."
-    setattr(Tensor, name, cast)
+    extend_tensor(**{name: cast})
 
 
 for _name, _dtype in _CASTS.items():
@@ -130,12 +130,15 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tensor
     return self._cast(parse_dtype(named[0] if named else dtype))
 
 
-Tensor.type = type_
-Tensor.is_cuda = property(lambda self: False, doc="False: the cluster is the one device.")
-
-for _method in (to, cpu, cuda, type_as):
-    setattr(Tensor, _method.__name__, _method)
-Tensor.device = property(lambda self: CLUSTER, doc="The device of all tensors: the cluster.")
+extend_tensor(
+    to=to,
+    cpu=cpu,
+    cuda=cuda,
+    type=type_,
+    type_as=type_as,
+    device=property(lambda self: CLUSTER, doc="The device of all tensors: the cluster."),
+    is_cuda=property(lambda self: False, doc="False: the cluster is the one device."),
+)
 
 
 @function

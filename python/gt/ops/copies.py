@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from gt._gt import Tensor, primitives
-from gt.ops import axes, diagonal, regions, shape, split, strided
+from gt.ops import axes, regions, shape, strided
 from gt.ops.annotations import Size
+from gt.ops.diagonal import diagonal
 from gt.ops.registry import function, operation
+from gt.ops.split import split, split_with_sizes, unbind
 
 
 @function
@@ -68,7 +70,7 @@ def _copy_of(view: Callable[..., Any]) -> None:
 for _view in (
     strided.as_strided,
     strided.unfold,
-    diagonal.diagonal,
+    diagonal,
     shape.expand,
     shape.squeeze,
     shape.unsqueeze,
@@ -77,8 +79,8 @@ for _view in (
     axes.transpose,
     regions.select,
     regions.slice,
-    split.split,
-    split.split_with_sizes,
-    split.unbind,
+    split,
+    split_with_sizes,
+    unbind,
 ):
     _copy_of(_view)

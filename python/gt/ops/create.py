@@ -213,11 +213,11 @@ def arange(
         start, end = None, start
     if end is None:
         raise TypeError("arange: end is missing\n  hint: gt.arange(end)")
-    start, end, step = _number(0 if start is None else start), _number(end), _number(step)
+    first, last, by = _number(0 if start is None else start), _number(end), _number(step)
     if dtype is None or not _is_whole(parse_dtype(dtype)):
-        return _gt.arange(start, end, step, dtype=dtype)
-    length = len(_gt.arange(start, end, step))
-    return primitives.arange(int(start), int(step), length, parse_dtype(dtype))
+        return _gt.arange(first, last, by, dtype=dtype)
+    length = len(_gt.arange(first, last, by))
+    return primitives.arange(int(first), int(by), length, parse_dtype(dtype))
 
 
 def _is_whole(wanted: Any) -> bool:
@@ -253,7 +253,7 @@ def linspace(
     return gt.div(total, parts, rounding_mode="trunc" if _is_whole(wanted) else None)._cast(wanted)
 
 
-def _complex_dtype(name: str, start: Any, end: Any, dtype: DType | None) -> DType:
+def _complex_dtype(name: str, start: Any, end: Any, dtype: DType | None) -> gt.dtype:
     """Return the complex dtype of numbers between complex limits."""
     wanted = gt.complex64 if gt.get_default_dtype() == gt.float32 else gt.complex128
     wanted = wanted if dtype is None else parse_dtype(dtype)
@@ -263,7 +263,7 @@ def _complex_dtype(name: str, start: Any, end: Any, dtype: DType | None) -> DTyp
 
 
 def _evenly(
-    start: Tensor | Number, end: Tensor | Number, steps: int, wanted: Any
+    start: Tensor | float, end: Tensor | float, steps: int, wanted: Any
 ) -> tuple[Tensor, int]:
     """Return evenly spaced numbers as a numerator and a denominator.
 
@@ -277,7 +277,7 @@ def _evenly(
     return start * (parts - place) + end * place, parts
 
 
-def _limit(given: Tensor | Number, wanted: Any) -> Tensor:
+def _limit(given: Tensor | float, wanted: Any) -> Tensor:
     """Return a limit rounded to a dtype, detached: no gradients flow to it."""
     if not isinstance(given, Tensor):
         given = _gt.full((), int(given) if _is_whole(wanted) else given, dtype=wanted)

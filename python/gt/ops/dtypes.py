@@ -13,9 +13,13 @@ from gt.ops.registry import function, operation
 
 _UNSIGNED = ("bool", "uint8", "uint16", "uint32", "uint64")
 
-dtype.is_signed = property(
-    lambda self: self.name not in _UNSIGNED, doc="Whether it represents negative numbers."
-)
+
+def _is_signed(of: dtype) -> bool:
+    """Return whether a dtype represents negative numbers."""
+    return of.name not in _UNSIGNED
+
+
+setattr(dtype, "is_signed", property(_is_signed, doc="Whether it represents negative numbers."))  # noqa: B010
 
 
 @function

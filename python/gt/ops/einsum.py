@@ -73,7 +73,8 @@ def _meeting(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]:
     if isinstance(dims, Tensor):
         dims = dims.long().tolist()
     if isinstance(dims, list | tuple) and len(dims) == 2:
-        return tuple([side] if isinstance(side, int) else [*side] for side in dims)
+        ours, theirs = ([side] if isinstance(side, int) else [*side] for side in dims)
+        return ours, theirs
     if isinstance(dims, list | tuple):
         (dims,) = dims
     if not 0 <= dims <= min(a.ndim, b.ndim):

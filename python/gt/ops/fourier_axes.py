@@ -28,8 +28,9 @@ def _axes(name: str, input: Tensor, s: Dims, dim: Dims) -> tuple[list[int], list
         raise ValueError(f"{name}: dim {dim} names an axis twice")
     if sizes is not None and len(sizes) != len(axes):
         raise ValueError(f"{name}: s has {len(sizes)} lengths for {len(axes)} axes")
-    lengths = [None] * len(axes) if sizes is None else [None if n == -1 else n for n in sizes]
-    return axes, lengths
+    if sizes is None:
+        return axes, [None] * len(axes)
+    return axes, [None if n == -1 else n for n in sizes]
 
 
 def _fitted(name: str, input: Tensor, axes: list[int], lengths: list[int | None]) -> Tensor:

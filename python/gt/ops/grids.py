@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import gt
@@ -196,7 +196,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None) ->
 
 
 @function
-def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool) -> Tensor:
+def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """Compute `nn.functional.affine_grid`.
 
     >>> gt.affine_grid_generator(gt.eye(2, 3).unsqueeze(0), (1, 1, 4, 2), False).shape

@@ -9,7 +9,6 @@ from typing import Any
 import gt
 from gt._gt import Tensor, primitives
 from gt._results import Histogram
-from gt.ops.annotations import Number
 from gt.ops.create import beside
 from gt.ops.registry import function, operation
 from gt.ops.searching import places
@@ -54,7 +53,7 @@ def _counts(index: Tensor, shares: Tensor, bins: int) -> Tensor:
 
 
 @operation
-def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Count the values in `bins` intervals of equal length from `min` to `max`.
 
     Values outside are not counted. Where min equals max, the intervals reach from the smallest to
@@ -170,14 +169,20 @@ def _binned(
     columns = [points[:, axis] for axis, _ in enumerate(bins)]
     edges = tuple(_edges(name, *of) for of in zip(columns, bins, ends, strict=True))
     sizes = [of.shape[0] - 1 for of in edges]
-    place, inside = 0, None
-    for x, limits, size in zip(columns, edges, sizes, strict=True):
-        within = primitives.logical_and(x >= limits[0], x <= limits[-1])
-        inside = within if inside is None else primitives.logical_and(inside, within)
-        place = place * size + (places(limits, x, right=True) - 1).clamp(0, size - 1)
+    inside, place = _places(columns[0], edges[0])
+    for x, limits, size in zip(columns[1:], edges[1:], sizes[1:], strict=True):
+        within, at = _places(x, limits)
+        inside = primitives.logical_and(inside, within)
+        place = place * size + at
     counted = inside.long() if shares is None else primitives.where(inside, shares.detach(), 0)
     hist = _counts(place, counted, math.prod(sizes)).reshape(sizes)._cast(points.dtype)
     return (_per_volume(hist, edges) if density else hist), edges
+
+
+def _places(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """Return whether values are between the first and the last edge, and their intervals."""
+    within = primitives.logical_and(x >= edges[0], x <= edges[-1])
+    return within, (places(edges, x, right=True) - 1).clamp(0, edges.shape[0] - 2)
 
 
 def _edges(name: str, x: Tensor, bins: Any, ends: Any) -> Tensor:

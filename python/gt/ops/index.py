@@ -8,7 +8,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor, arange_beside, primitives
 from gt.ops.annotations import Number, Size
-from gt.ops.registry import function, operation
+from gt.ops.registry import extend_tensor, function, operation
 from gt.ops.sizes import axis_of, filled, ints, need_index
 
 
@@ -182,7 +182,7 @@ def _where(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
     return where(condition, self, other)
 
 
-Tensor.where = _where
+extend_tensor(where=_where)
 
 
 @function

@@ -123,7 +123,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         raise TypeError(
             f"index_put: values are of dtype {values.dtype}, expected {input.dtype}, input's"
         )
-    key = tuple(slice(None) if index is None else index for index in indices)
+    key: tuple[Any, ...] = tuple(slice(None) if index is None else index for index in indices)
     axes = sum(of.ndim if getattr(of, "dtype", None) == gt.bool else 1 for of in key)
     lead, rest = input.shape[:axes], input.shape[axes:]
     places = arange_beside(input, math.prod(lead)).reshape(lead)[key]

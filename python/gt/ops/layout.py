@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gt._gt import Tensor
-from gt.ops.registry import operation
+from gt.ops.registry import extend_tensor, operation
 from gt.ops.sizes import method
 
 
@@ -39,9 +39,14 @@ def element_size(input: Tensor) -> int:
     return input.dtype.itemsize
 
 
-Tensor.itemsize = property(element_size, doc="The size of an element in bytes.")
-Tensor.nbytes = property(
-    lambda self: self.numel() * self.dtype.itemsize, doc="The size of all elements in bytes."
+def _nbytes(input: Tensor) -> int:
+    """Return the size of all elements in bytes."""
+    return input.numel() * input.dtype.itemsize
+
+
+extend_tensor(
+    itemsize=property(element_size, doc="The size of an element in bytes."),
+    nbytes=property(_nbytes, doc="The size of all elements in bytes."),
 )
 
 _clone = Tensor.clone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gt
@@ -238,7 +239,7 @@ def new_full(
 @method
 @creation
 def new_empty_strided(
-    self: Tensor, size: Size, stride: Size, *, dtype: DType | None = None
+    self: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None
 ) -> Tensor:
     """Make a tensor of this one's dtype, whose values do not matter; `stride` has no effect.
 

@@ -8,7 +8,7 @@ import gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import Number
 from gt.ops.precision import in_floats
-from gt.ops.registry import function, operation
+from gt.ops.registry import extend_tensor, function, operation
 
 
 @operation(in_place=True, autocast="float32")
@@ -64,7 +64,7 @@ def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
 
 
 @operation(in_place=True)
-def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+def float_power(input: Tensor | float, exponent: Tensor | float) -> Tensor:
     """Raise to a power in float64.
 
     >>> gt.float_power(gt.tensor([2.0, 3.0]), 2)
@@ -73,7 +73,7 @@ def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     return primitives.pow(_double(input), _double(exponent))
 
 
-def _double(operand: Tensor | Number) -> Tensor | Number:
+def _double(operand: Tensor | float) -> Tensor | float:
     if not isinstance(operand, Tensor):
         return float(operand)
     return operand._cast(gt.complex128 if operand.dtype.is_complex else gt.float64)
@@ -282,7 +282,7 @@ def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
     return self._assign(polygamma(n, self), "polygamma_")
 
 
-Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place
+extend_tensor(polygamma=_polygamma_of, polygamma_=_polygamma_in_place)
 
 
 @operation(in_place=True)

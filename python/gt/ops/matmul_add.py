@@ -95,13 +95,20 @@ def addbmm(
 def _added(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
     """Return `beta * input + alpha * product`, which has the product's shape."""
     if not _has_fractions(product.dtype) and product.dtype != gt.bool:
-        beta, alpha = int(beta), int(alpha)
+        beta, alpha = _whole(beta), _whole(alpha)
     if product.dtype.is_floating_point and product.dtype.itemsize == 2:
         wide = _added(input.float(), product.float(), beta, alpha)
         return wide._cast(gt.result_type(input, product))
     added = input.expand(product.shape)
     scaled = _times(product, alpha)
     return scaled if beta == 0 else primitives.add(_times(added, beta), scaled)
+
+
+def _whole(factor: Number) -> int:
+    """Return a factor of integers without its fraction."""
+    if isinstance(factor, complex):
+        raise TypeError(f"beta and alpha must be real for matrices of integers, not {factor}")
+    return int(factor)
 
 
 def _has_fractions(dtype: gt.dtype) -> bool:

@@ -58,9 +58,13 @@ def _series(a: Tensor) -> Tensor:
     second = a @ a
     powers = [identity(a), a, second, second @ a]
     fourth = second @ second
-    total = None
-    for first in range(_DEGREE - 3, -1, -4):
-        block = [power / math.factorial(first + k) for k, power in enumerate(powers)]
-        rest = block[0] + block[1] + block[2] + block[3]
-        total = rest if total is None else total @ fourth + rest
+    total = _terms(powers, _DEGREE - 3)
+    for first in range(_DEGREE - 7, -1, -4):
+        total = total @ fourth + _terms(powers, first)
     return total
+
+
+def _terms(powers: list[Tensor], first: int) -> Tensor:
+    """Return the sum of a ** k / (first + k)! for the powers of a from 0 to 3."""
+    terms = [power / math.factorial(first + k) for k, power in enumerate(powers)]
+    return terms[0] + terms[1] + terms[2] + terms[3]

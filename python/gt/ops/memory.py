@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import gt
 from gt._gt import Tensor
-from gt.ops.registry import operation
+from gt.ops.registry import extend_tensor, operation
 from gt.ops.sizes import method
 
 _NO = {
@@ -21,8 +21,11 @@ _NO = {
     "is_xpu": "on an Intel GPU",
 }
 for _name, _kind in _NO.items():
-    setattr(Tensor, _name, property(lambda self: False, doc=f"Whether it is {_kind}: never."))
-Tensor.layout = property(lambda self: gt.strided, doc="How elements lie in memory: `gt.strided`.")
+    _never = property(lambda self: False, doc=f"Whether it is {_kind}: never.")
+    extend_tensor(**{_name: _never})
+extend_tensor(
+    layout=property(lambda self: gt.strided, doc="How elements lie in memory: `gt.strided`.")
+)
 
 
 @operation
@@ -170,4 +173,4 @@ def _shallow(tensor: Tensor) -> Tensor:
     return copied.requires_grad_(tensor.requires_grad)
 
 
-Tensor.__copy__ = _shallow
+extend_tensor(__copy__=_shallow)

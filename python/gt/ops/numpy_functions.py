@@ -12,6 +12,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor, parse_dtype
+from gt.ops.registry import extend_tensor
 
 #: Parameters that only NumPy supports: with these, tensors are converted to arrays.
 _NUMPY_ONLY = ("initial", "where")
@@ -188,4 +189,4 @@ def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: 
     return function._implementation(*args, **kwargs)
 
 
-Tensor.__array_function__ = _array_function
+extend_tensor(__array_function__=_array_function)

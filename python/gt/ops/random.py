@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import gt
 from gt import _gt
@@ -42,7 +42,7 @@ def gaussian(size: Sequence[int], dtype: DType | None, generator: Source) -> Ten
     return primitives.randn(*_drawn(generator), size, _float(dtype), ())
 
 
-def check_drawn(name: str, low: int, high: int, dtype: DType) -> None:
+def check_drawn(name: str, low: int, high: int, dtype: gt.dtype) -> None:
     """Raise if a dtype does not represent the integers from low up to but without high."""
     if dtype.is_complex:
         return
@@ -69,7 +69,7 @@ def integers(low: int, high: int, size: Size, dtype: DType | None, generator: So
     return primitives.randint(*_drawn(generator), low, high, size, dtype, ())
 
 
-def _is_complex(dtype: DType | None) -> bool:
+def _is_complex(dtype: DType | None) -> TypeGuard[DType]:
     return dtype is not None and parse_dtype(dtype).is_complex
 
 

@@ -138,10 +138,10 @@ def resize_(input: Tensor, *size: Size, memory_format: Any = None) -> Tensor:
     """
     if input.requires_grad:
         raise RuntimeError("resize_: the tensor requires gradients, which need its old shape")
-    size = ints(size[0]) if len(size) == 1 else size
-    missing = math.prod(size) - input.numel()
+    lengths: tuple[Any, ...] = ints(size[0]) if len(size) == 1 else size
+    missing = math.prod(lengths) - input.numel()
     flat = constant_pad_nd(input.ravel(), (0, missing)) if missing else input
-    return input._become(flat.reshape(size))
+    return input._become(flat.reshape(lengths))
 
 
 @operation

@@ -114,6 +114,12 @@ def function(function: F | None = None, *, namespace: str = "gt", **options: Any
     return operation(function, namespace=namespace, method=False, **options)
 
 
+def extend_tensor(**attributes: Any) -> None:
+    """Set attributes of `Tensor`, such as properties and methods that are no function of `gt`."""
+    for name, value in attributes.items():
+        setattr(Tensor, name, value)
+
+
 def exported(namespace: str) -> dict[str, Callable[..., Any]]:
     """Return the composites of a public namespace by name."""
     start = namespace + "."

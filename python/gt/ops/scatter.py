@@ -62,20 +62,20 @@ def scatter(
     >>> gt.scatter(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
     tensor([2., 0., 1.], dtype=float32)
     """
-    if (src is None) == (value is None):
+    given = value if src is None else src
+    if given is None or (src is not None and value is not None):
         raise TypeError("scatter: give src or value")
     if reduce not in (None, "add", "multiply"):
         raise ValueError(f"scatter: reduce is '{reduce}', expected 'add' or 'multiply'")
     if index.numel() == 0:
         return input.clone()
-    src = value if src is None else src
-    if reduce is not None and not isinstance(src, Tensor):
-        src = filled(input, index.shape, src)
-    at, whole, index, src = _aligned("scatter", input, dim, index, src)
+    if reduce is not None and not isinstance(given, Tensor):
+        given = filled(input, index.shape, given)
+    at, whole, index, given = _aligned("scatter", input, dim, index, given)
     if reduce is not None:
         reduce = "sum" if reduce == "add" else "prod"
-        return primitives.scatter_reduce(whole, at, index, src, reduce).reshape(input.shape)
-    return primitives.scatter(whole, at, index, src).reshape(input.shape)
+        return primitives.scatter_reduce(whole, at, index, given, reduce).reshape(input.shape)
+    return primitives.scatter(whole, at, index, given).reshape(input.shape)
 
 
 @operation(in_place=True)

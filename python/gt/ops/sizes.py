@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gt._gt import Tensor, primitives, tensor_beside
-from gt.ops.annotations import DType, Number
+from gt.ops.annotations import DType, Number, Size
 from gt.ops.registry import operation
 
 
@@ -31,9 +31,8 @@ def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
             given = (*given[:few], given[few:])
         return function(*given, **named)
 
-    call.__signature__ = signature.replace(
-        parameters=[*others, last.replace(kind=last.VAR_POSITIONAL)]
-    )
+    spread = signature.replace(parameters=[*others, last.replace(kind=last.VAR_POSITIONAL)])
+    setattr(call, "__signature__", spread)  # noqa: B010
     return call
 
 
@@ -51,7 +50,7 @@ def changing_shape(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def ints(given: int | Sequence[int]) -> tuple[int, ...]:
+def ints(given: Size) -> tuple[int, ...]:
     """Return one int or several as a tuple."""
     return tuple(given) if isinstance(given, tuple | list) else (given,)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 
 import gt
 from gt._gt import Tensor
@@ -35,4 +37,4 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     if p < 1:
         raise ValueError(f"mvlgamma: p is {p}, expected 1 or more")
     terms = (gt.lgamma(input - j / 2) for j in range(p))
-    return sum(terms) + p * (p - 1) / 4 * math.log(math.pi)
+    return functools.reduce(operator.add, terms) + p * (p - 1) / 4 * math.log(math.pi)

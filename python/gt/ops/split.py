@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gt._gt import Tensor
 from gt.ops.annotations import Size
 from gt.ops.registry import function, operation
@@ -11,7 +13,7 @@ _parts, _chunks = Tensor.split, Tensor.chunk
 
 
 @function
-def split(tensor: Tensor, split_size_or_sections: int | Size, dim: int = 0) -> tuple[Tensor, ...]:
+def split(tensor: Tensor, split_size_or_sections: Size, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis into parts of one length, the last perhaps shorter, or of given lengths.
 
     >>> gt.split(gt.arange(5), 3)
@@ -23,7 +25,7 @@ def split(tensor: Tensor, split_size_or_sections: int | Size, dim: int = 0) -> t
     return tuple(_parts(tensor, split_size_or_sections, dim))
 
 
-def _split(self: Tensor, split_size: int | Size, dim: int = 0) -> tuple[Tensor, ...]:
+def _split(self: Tensor, split_size: Size, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis into parts of one length, the last perhaps shorter, or of given lengths.
 
     >>> gt.arange(5).split([1, 4])
@@ -47,7 +49,7 @@ def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor,
 
 
 @operation(aliases=("unsafe_split_with_sizes",))
-def split_with_sizes(input: Tensor, split_sizes: Size, dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis into parts of given lengths, which add up to the axis.
 
     >>> gt.split_with_sizes(gt.arange(3), [1, 2])
@@ -74,7 +76,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @operation
 def tensor_split(
-    input: Tensor, indices_or_sections: int | Size | Tensor, dim: int = 0
+    input: Tensor, indices_or_sections: Size | Tensor, dim: int = 0
 ) -> tuple[Tensor, ...]:
     """Split along an axis before each index, or into n parts, the first ones perhaps longer.
 
@@ -84,14 +86,13 @@ def tensor_split(
     (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
     """
     need_axes("tensor_split", input, 1)
-    if isinstance(indices_or_sections, Tensor):
-        indices_or_sections = indices_or_sections.tolist()
+    given = indices_or_sections
+    sections = given.tolist() if isinstance(given, Tensor) else given
     at = axis_of("tensor_split", dim, input.ndim)
-    if isinstance(indices_or_sections, tuple | list):
-        cuts = [None, *indices_or_sections, None]
+    if isinstance(sections, tuple | list):
+        cuts = [None, *sections, None]
         parts = zip(cuts[:-1], cuts[1:], strict=True)
         return tuple(input[(slice(None),) * at + (slice(*part),)] for part in parts)
-    sections = indices_or_sections
     if sections < 1:
         raise RuntimeError(f"tensor_split: sections is {sections}, expected 1 or more")
     size, longer = divmod(input.shape[at], sections)
@@ -99,7 +100,7 @@ def tensor_split(
 
 
 @operation
-def hsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Size) -> tuple[Tensor, ...]:
     """Split the columns, or a vector, before each index or into n equal parts.
 
     >>> gt.hsplit(gt.arange(4), 2)
@@ -110,7 +111,7 @@ def hsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]
 
 
 @operation
-def vsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Size) -> tuple[Tensor, ...]:
     """Split the rows before each index or into n equal parts.
 
     >>> gt.vsplit(gt.eye(2), 2)[1]
@@ -121,7 +122,7 @@ def vsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]
 
 
 @operation
-def dsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: Size) -> tuple[Tensor, ...]:
     """Split axis 2 before each index or into n equal parts.
 
     >>> gt.dsplit(gt.ones(1, 2, 4), 2)[0].shape
@@ -131,7 +132,7 @@ def dsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]
     return _split_equally("dsplit", input, indices_or_sections, 2)
 
 
-def _split_equally(name: str, input: Tensor, parts: int | Size, dim: int) -> tuple[Tensor, ...]:
+def _split_equally(name: str, input: Tensor, parts: Size, dim: int) -> tuple[Tensor, ...]:
     if isinstance(parts, int) and (parts < 1 or input.shape[dim] % parts):
         raise RuntimeError(
             f"{name}: axis {dim} of shape {input.shape} is not divisible into {parts} parts"

@@ -70,8 +70,10 @@ def _spread(name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
 def _variance(input: Tensor, dim: Dims, keepdim: bool, correction: float) -> Tensor:
     """Return the variance; if the correction is no int, from that with correction 0."""
     if input.dtype.is_complex:
-        parts = gt.real(input), gt.imag(input)
-        return sum(_variance(part, dim, keepdim, correction) for part in parts)
+        real, imag = (
+            _variance(of, dim, keepdim, correction) for of in (gt.real(input), gt.imag(input))
+        )
+        return real + imag
     if isinstance(correction, int):
         return primitives.var(input, dim, keepdim, correction)
     wide = input.float() if input.dtype.itemsize == 2 else input
@@ -145,7 +147,7 @@ def cov(
     count = x.shape[1] if weights is None else weights.sum()
     mean = (x if weights is None else x * weights).sum(1, keepdim=True) / count
     left = count - correction
-    if aweights is not None and correction != 0:
+    if weights is not None and aweights is not None and correction != 0:
         left = count - correction * (weights * aweights).sum() / count
     centered = x - mean
     products = centered @ (centered if weights is None else centered * weights).mH

@@ -40,9 +40,9 @@ _entrances: weakref.WeakSet[_Crossing] = weakref.WeakSet()
 
 def _entrances_of(tensor: gt.Tensor) -> list[_Crossing]:
     """Return the entrances that a GT tensor depends on."""
-    living = list(_entrances)
-    found = _gt.depends(tensor, [one.anchor for one in living])
-    return [one for one, is_one in zip(living, found, strict=True) if is_one]
+    living = [(one, one.anchor) for one in _entrances if one.anchor is not None]
+    found = _gt.depends(tensor, [anchor for _, anchor in living])
+    return [one for (one, _), is_one in zip(living, found, strict=True) if is_one]
 
 
 def _exits_of(tensor: torch.Tensor) -> list[_Crossing]:

@@ -96,7 +96,7 @@ def _is_cluster(connector: Any) -> bool:
     return flag == "cluster" or isinstance(flag, ClusterAccelerator)
 
 
-def _teach(connector: Any, strategy: Callable[..., Any], mixed: type) -> None:
+def _teach(connector: Any, strategy: Callable[..., Any], mixed: type[Any]) -> None:
     """Patch a connector, whose choices only consider Lightning's own devices."""
     choose, precise = connector._choose_strategy, connector._check_and_init_precision
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from gt._gt import Tensor
+from gt.ops.registry import extend_tensor
 
 __all__ = ["Node"]
 
@@ -34,7 +35,7 @@ def _grad_fn(tensor: Tensor) -> Node | None:
     return None if tensor.is_leaf else Node()
 
 
-Tensor.grad_fn = property(_grad_fn)  # type: ignore[assignment]
+extend_tensor(grad_fn=property(_grad_fn))
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -29,7 +29,7 @@ def vjp(
             for at, of in enumerate(inputs)
         ]
         result = function(*given)
-        leaves = [of for of, want in zip(given, wants, strict=True) if want]
+        leaves = [of for of, want in zip(given, wants, strict=True) if want and of is not None]
         if not (leaves and result.requires_grad):
             return tuple(_zeros(of, want) for of, want in zip(inputs, wants, strict=True))
         found = iter(gt.autograd.grad(result, leaves, grad, allow_unused=True))

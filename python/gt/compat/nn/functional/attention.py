@@ -89,8 +89,10 @@ def _check_attention(query, key, value, mask: Tensor | None, is_causal: bool) ->
         raise ValueError(
             f"{name}: value has shape {value.shape}, expected one for each of {key.shape[-2]} keys"
         )
+    if mask is None:
+        return
     queries, keys = query.shape[-2], key.shape[-2]
-    lengths = () if mask is None else zip(mask.shape[:-3:-1], (keys, queries), strict=False)
+    lengths = zip(mask.shape[:-3:-1], (keys, queries), strict=False)
     if any(given not in (1, length) for given, length in lengths):
         raise ValueError(
             f"{name}: attn_mask has shape {mask.shape}, expected (..., {queries}, {keys})"

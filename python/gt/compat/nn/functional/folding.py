@@ -28,8 +28,8 @@ def unfold(
             [3, 4, 5]], dtype=int64)
     """
     check_spatial("unfold", input, 2)
-    options = _options("unfold", kernel_size, stride, padding, dilation)
-    found = windows(input, *options, name="unfold")
+    kernel, stride, padding, dilation = _options("unfold", kernel_size, stride, padding, dilation)
+    found = windows(input, kernel, stride, padding, dilation, name="unfold")
     return found.flatten(-2).flatten(-4, -2)
 
 
@@ -69,6 +69,9 @@ def fold(
     return overlapped(wide(columns), size, stride, padding, dilation)._cast(input.dtype)
 
 
-def _options(name: str, kernel_size: Size, stride: Size, padding: Size, dilation: Size):
+def _options(
+    name: str, kernel_size: Size, stride: Size, padding: Size, dilation: Size
+) -> list[tuple[int, ...]]:
+    """Return each option as two ints, for the height and the width."""
     options = dict(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
     return [per_axis(name, parameter, value, 2) for parameter, value in options.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import gt
 from gt._gt import Tensor
@@ -90,8 +91,9 @@ def multi_head_attention_forward(
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
     _check_inputs(query, key, value, embed_dim_to_check, num_heads)
     _check_masks(query, key, num_heads, attn_mask, key_padding_mask)
-    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    weights = weights if use_separate_proj_weight else in_proj_weight.chunk(3)
+    weights: Sequence[Tensor | None] = (q_proj_weight, k_proj_weight, v_proj_weight)
+    if not use_separate_proj_weight:
+        weights = _thirds(in_proj_weight)
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
     q, k, v = map(linear, (query, key, value), weights, biases)
     k, v = (_with_row(*of) for of in ((k, bias_k), (v, bias_v)))
@@ -131,8 +133,18 @@ def _check_inputs(query, key, value, width: int, heads: int) -> None:
         raise ValueError(f"{name}: key and value have shapes {key.shape} and {value.shape}")
 
 
-def _check_masks(query, key, heads: int, mask, padding) -> None:
-    queries, samples, keys = *query.shape[:2], key.shape[0]
+def _thirds(weight: Tensor | None) -> Sequence[Tensor]:
+    """Return the projections of query, key and value in one weight."""
+    if weight is None:
+        raise ValueError(
+            "multi_head_attention_forward: in_proj_weight is None\n"
+            "  hint: use_separate_proj_weight=True takes three projections instead"
+        )
+    return weight.chunk(3)
+
+
+def _check_masks(query: Tensor, key: Tensor, heads: int, mask, padding) -> None:
+    (queries, samples), keys = query.shape[:2], key.shape[0]
     fitting = ((queries, keys), (samples * heads, queries, keys))
     if mask is not None and mask.shape not in fitting:
         raise ValueError(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import gt
 from gt._gt import Tensor
+from gt.ops.annotations import Size
 from gt.ops.native import affine, by_channel, follow, moments, normalized_rows
 from gt.ops.registry import function
 from gt.ops.sizes import filled
@@ -17,7 +17,7 @@ from .common import NN, in_float32, wide
 @function(namespace=NN, autocast="float32")
 def layer_norm(
     input: Tensor,
-    normalized_shape: Sequence[int],
+    normalized_shape: Size,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-05,
@@ -33,7 +33,7 @@ def layer_norm(
 @function(namespace=NN)
 def rms_norm(
     input: Tensor,
-    normalized_shape: Sequence[int],
+    normalized_shape: Size,
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor, arange_beside, rand_like
-from gt.ops.annotations import Number, Size
+from gt.ops.annotations import Size
 from gt.ops.maxima import largest, with_indices
 from gt.ops.pooling import (
     avg_pool1d,
@@ -28,7 +28,7 @@ NN = "gt.nn.functional"
 @function(namespace=NN)
 def lp_pool1d(
     input: Tensor,
-    norm_type: Number,
+    norm_type: float,
     kernel_size: int,
     stride: Size | None = None,
     ceil_mode: bool = False,
@@ -44,7 +44,7 @@ def lp_pool1d(
 @function(namespace=NN)
 def lp_pool2d(
     input: Tensor,
-    norm_type: Number,
+    norm_type: float,
     kernel_size: Size,
     stride: Size | None = None,
     ceil_mode: bool = False,
@@ -60,7 +60,7 @@ def lp_pool2d(
 @function(namespace=NN)
 def lp_pool3d(
     input: Tensor,
-    norm_type: Number,
+    norm_type: float,
     kernel_size: Size,
     stride: Size | None = None,
     ceil_mode: bool = False,
