@@ -297,7 +297,7 @@ __all__ = [
 ]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)
 
 
@@ -350,7 +350,7 @@ if _TYPE_CHECKING:
     )
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> _typing.Any:
     """Import a module of `_LATER`, or raise an error that suggests the closest name."""
     if name in _LATER:
         import importlib as _importlib

@@ -58,7 +58,7 @@ def stop_at_signals() -> Callable[[], bool]:
     return lambda: has_arrived
 
 
-def at_least(least: int):
+def at_least(least: int) -> Callable[[str], int]:
     """Return an argparse type for integers of at least `least`."""
 
     def number(text: str) -> int:

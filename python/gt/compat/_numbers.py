@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
+from typing import Any
 
 #: The largest number of digits after the decimal point.
 DIGITS = 8
@@ -19,7 +21,7 @@ _LIMITS = {"f": 1e6, "d": 1e8}
 
 
 def array_text(
-    values, shape: tuple[int, ...], dtype: str, prefix: str, width: int = 75
+    values: Any, shape: tuple[int, ...], dtype: str, prefix: str, width: int = 75
 ) -> str | None:
     """Return the text of nested lists of numbers, or None for what is left to NumPy.
 
@@ -87,7 +89,7 @@ def _rounded(value: float, code: str) -> float:
         return math.inf
 
 
-def _nested(words, shape: tuple[int, ...], indent: str, width: int) -> str:
+def _nested(words: Iterator[str], shape: tuple[int, ...], indent: str, width: int) -> str:
     """Return words in nested brackets, with as many on each line as fit."""
     if not shape:
         return next(words)

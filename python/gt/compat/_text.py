@@ -1,7 +1,12 @@
 """The text of a tensor, as `repr` returns it."""
 
+from __future__ import annotations
+
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gt._gt import Tensor
 
 #: The options of `gt.set_printoptions`. Tensors with more than `threshold` elements are shown with
 #: `edgeitems` elements at each end of an axis.
@@ -14,7 +19,7 @@ options: dict[str, Any] = {
 }
 
 
-def tensor_text(tensor) -> str:
+def tensor_text(tensor: Tensor) -> str:
     """Return `tensor([...], dtype=float32)`, summarised for long tensors."""
     from gt import _gt
 
@@ -67,7 +72,7 @@ def _number_options() -> dict[str, Any]:
     return given | ({"suppress_small": True} if sci_mode is False else {})
 
 
-def _edges(tensor):
+def _edges(tensor: Tensor) -> Tensor:
     """Return the elements of a long tensor that are shown.
 
     Each axis keeps its ends and one element of its middle, which makes NumPy print "...". The rest

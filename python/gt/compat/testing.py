@@ -56,12 +56,21 @@ def assert_close(
         raise ValueError(f"assert_close: rtol is {rtol} and atol {atol}: give both or none")
     if not allow_subclasses and type(actual) is not type(expected):
         raise TypeError(f"assert_close: {type(actual).__name__} and {type(expected).__name__}")
-    wrong = _difference(actual, expected, (rtol, atol), equal_nan, check_dtype, check_stride, "")
+    bounds = None if rtol is None or atol is None else (rtol, atol)
+    wrong = _difference(actual, expected, bounds, equal_nan, check_dtype, check_stride, "")
     if wrong:
         raise AssertionError(wrong if msg is None else msg(wrong) if callable(msg) else msg)
 
 
-def _difference(actual, expected, bounds, equal_nan, check_dtype, check_stride, where) -> str:
+def _difference(
+    actual: Any,
+    expected: Any,
+    bounds: tuple[float, float] | None,
+    equal_nan: bool,
+    check_dtype: bool,
+    check_stride: bool,
+    where: str,
+) -> str:
     """Return the first difference as text; "" if all values are close."""
     rest = (bounds, equal_nan, check_dtype, check_stride)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
@@ -82,7 +91,16 @@ def _is_list(given: Any) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str)
 
 
-def _difference_of_two(actual, expected, bounds, equal_nan, check_dtype, check_stride, where):
+def _difference_of_two(
+    actual: Any,
+    expected: Any,
+    bounds: tuple[float, float] | None,
+    equal_nan: bool,
+    check_dtype: bool,
+    check_stride: bool,
+    where: str,
+) -> str:
+    """Return the difference of two tensors, arrays or numbers as text; "" if they are close."""
     if not check_dtype or not (_has_dtype(actual) and _has_dtype(expected)):
         check_dtype = False
     import numpy as np  # slow to import
@@ -97,7 +115,7 @@ def _difference_of_two(actual, expected, bounds, equal_nan, check_dtype, check_s
         return f"The dtypes differ{where}: {one.dtype.name} and {other.dtype.name}"
     if check_stride and one.stride() != other.stride():
         return f"The strides differ{where}: {one.stride()} and {other.stride()}"
-    rtol, atol = _bounds(one, other) if None in bounds else bounds
+    rtol, atol = _bounds(one, other) if bounds is None else bounds
     a, b = one.numpy(), other.numpy()
     close = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if close.all():

@@ -77,6 +77,6 @@ def lowerings(xp: Any, matmul: Function, cast: Callable[[Any, Any], Any]) -> dic
             matmul(scores.swapaxes(-1, -2), query),
             matmul(weights.swapaxes(-1, -2), grad),
         )
-        return tuple(map(cast, grads, dtypes))  # type: ignore[return-value]
+        return tuple(map(cast, grads, dtypes))
 
     return {"_attention": attention, "_attention_backward": backward}

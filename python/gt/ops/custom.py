@@ -89,7 +89,7 @@ def _function(operation: _CustomOp) -> type[Function]:
 
     class Custom(Function):
         @staticmethod
-        def forward(context, use, *tensors):
+        def forward(context: Any, use: Any, *tensors: Tensor) -> Any:
             made = _gt.primitives.custom(tensors, name, use.declared, use.text, use.sharding)
             context.use = use
             if gradient is not None:
@@ -97,7 +97,7 @@ def _function(operation: _CustomOp) -> type[Function]:
             return made[0] if use.is_single else tuple(made)
 
         @staticmethod
-        def backward(context, *grads):
+        def backward(context: Any, *grads: Any) -> Any:
             if gradient is None:
                 raise RuntimeError(
                     f"{title}: there is no gradient rule\n"

@@ -5,6 +5,8 @@ In a matrix of m columns, flattened in row-major order, the diagonal is every (m
 
 from __future__ import annotations
 
+from typing import Any
+
 from gt._gt import Tensor, arange_beside, ones, primitives
 from gt._gt import bool as _bool
 from gt._gt import int64 as _int64
@@ -171,7 +173,7 @@ def triu_indices(
     return _triangle("triu_indices", primitives.triu, row, col, offset, dtype)
 
 
-def _triangle(name: str, cut, row: int, col: int, offset: int, dtype: DType | None) -> Tensor:
+def _triangle(name: str, cut: Any, row: int, col: int, offset: int, dtype: DType | None) -> Tensor:
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row is {row} and col is {col}, expected 0 or more")
     below = sum(min(max(at + offset + 1, 0), col) for at in range(row))

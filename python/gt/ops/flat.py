@@ -18,10 +18,10 @@ class _Flat(Function):
     """A function whose operands have gradients of zero."""
 
     @staticmethod
-    def forward(ctx, function, *operands):
+    def forward(ctx: Any, function: Callable[..., Tensor], *operands: Any) -> Tensor:
         ctx.save_for_backward(*(one if isinstance(one, Tensor) else None for one in operands))
         return function(*operands)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return None, *(one if one is None else zeros_like(one) for one in ctx.saved_tensors)

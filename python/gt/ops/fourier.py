@@ -74,7 +74,9 @@ def complex_to_real(
     return primitives._fft_c2r(fitted(name, input, n // 2 + 1, dim), dim, n, factor)
 
 
-def _c2c(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool):
+def _c2c(
+    name: str, input: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool
+) -> Tensor:
     x = fitted(name, as_complex(name, input), n, dim)
     return primitives._fft_c2c(x, dim, inverse, scale(name, norm, x.shape[dim], inverse))
 

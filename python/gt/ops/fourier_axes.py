@@ -53,7 +53,9 @@ def _whole(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inver
     return _c2c(name, x, axes, inverse, factor)
 
 
-def _real_first(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inverse: bool):
+def _real_first(
+    name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inverse: bool
+) -> Tensor:
     """Transform real numbers: the last axis to its half spectrum, the others fully."""
     x = as_real(name, input)
     axes, lengths = _axes(name, x, s, dim)
@@ -65,7 +67,9 @@ def _real_first(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, 
     return _c2c(name, gt.conj(x) if inverse else x, axes[:-1], inverse, 1.0)
 
 
-def _real_last(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inverse: bool):
+def _real_last(
+    name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inverse: bool
+) -> Tensor:
     """Transform to real numbers: the last axis from its half spectrum, the others fully."""
     x = as_complex(name, input)
     axes, lengths = _axes(name, x, s, dim)

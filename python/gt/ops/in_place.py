@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gt
@@ -15,7 +16,7 @@ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ 
 sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_""".split()
 
 
-def _of_method(name: str):
+def _of_method(name: str) -> Callable[..., Tensor]:
     def in_place(input: Tensor) -> Tensor:
         return getattr(input, name)()
 
@@ -75,7 +76,7 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return input.copy_(gt.dropout(input, p, train))
 
 
-def _with_operands(name: str):
+def _with_operands(name: str) -> Callable[..., Tensor]:
     def in_place(input: Tensor, *operands: Any, **options: Any) -> Tensor:
         return getattr(input, name)(*operands, **options)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gt
 from gt import _gt
 from gt._gt import Tensor, primitives
@@ -58,7 +60,7 @@ class _Pseudoinverse(Function):
     """
 
     @staticmethod
-    def forward(ctx, A, hermitian, atol, rtol):
+    def forward(ctx: Any, A: Tensor, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
         if hermitian:
             values, V = primitives._linalg_eigh(A)
             U, sizes = V, values.abs()
@@ -72,7 +74,7 @@ class _Pseudoinverse(Function):
         return P
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         A, P = ctx.saved_tensors
         K = grad.mH @ P
         last = K @ P.mH

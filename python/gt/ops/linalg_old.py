@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gt
 from gt._gt import Tensor, primitives
 from gt._results import QR, LUFactor, LUFactorEx, OldSVD, TriangularSolve
@@ -63,7 +65,7 @@ class _CholeskySolve(Function):
     """The solution for `A = L @ L.mH`; L's gradient is PyTorch's, which is not triangular."""
 
     @staticmethod
-    def forward(ctx, B, L, upper):
+    def forward(ctx: Any, B: Tensor, L: Tensor, upper: bool) -> Tensor:
         lower = L.mH if upper else L
         solve = primitives._linalg_solve_triangular
         X = solve(lower.mH, solve(lower, B, False, False), True, False)
@@ -72,7 +74,7 @@ class _CholeskySolve(Function):
         return X
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         L, X = ctx.saved_tensors
         by_B = cholesky_solve(grad, L, ctx.upper)
         product = by_B @ X.mH

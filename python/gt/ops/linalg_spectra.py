@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gt
 from gt._gt import Tensor, primitives
@@ -48,12 +49,12 @@ class _SingularValues(Function):
     """Singular values only: their gradient U diag(g) Vh holds even where some are equal."""
 
     @staticmethod
-    def forward(ctx, A):
+    def forward(ctx: Any, A: Tensor) -> Tensor:
         ctx.save_for_backward(A)
         return primitives._linalg_svd(A, False)[1]
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         U, _, Vh = primitives._linalg_svd(ctx.saved_tensors[0], False)
         return (U * grad.unsqueeze(-2)) @ Vh
 

@@ -90,14 +90,25 @@ _FOLDS: dict[str, Callable[[Tensor, Any, bool, float], Tensor]] = {
 
 
 def _fold(name: str) -> Callable[..., Any]:
-    def spread(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+    def spread(
+        a: Tensor,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Any:
         beside = ddof if correction is None else correction
         return _into(out, _FOLDS[name](_as_dtype(a, dtype), axis, keepdims, beside))
 
-    def total(a, axis=None, dtype=None, out=None, keepdims=False):
+    def total(
+        a: Tensor, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
         return spread(a, axis, dtype, out, keepdims=keepdims)
 
-    def extreme(a, axis=None, out=None, keepdims=False):
+    def extreme(a: Tensor, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         return spread(a, axis, None, out, keepdims=keepdims)
 
     if name in ("var", "std"):
@@ -106,7 +117,7 @@ def _fold(name: str) -> Callable[..., Any]:
 
 
 def _cumulative(name: str) -> Callable[..., Any]:
-    def along(a, axis=None, dtype=None, out=None):
+    def along(a: Tensor, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = _as_dtype(a, dtype)
         x, axis = (x.ravel(), 0) if axis is None else (x, axis)
         return _into(out, getattr(x, name)(axis))
@@ -115,20 +126,29 @@ def _cumulative(name: str) -> Callable[..., Any]:
 
 
 def _place(name: str) -> Callable[..., Any]:
-    def place(a, axis=None, out=None, *, keepdims=False):
+    def place(a: Tensor, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
         return _into(out, getattr(a, name)(axis, keepdim=keepdims))
 
     return place
 
 
-def _clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, dtype=None):
+def _clip(
+    a: Tensor,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: Any = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+    dtype: Any = None,
+) -> Any:
     a = _as_dtype(a, dtype)
     low, high = a_min if min is None else min, a_max if max is None else max
     result = a if low is None and high is None else gt.clamp(a, low, high)
     return _into(out, result)
 
 
-def _round(a, decimals=0, out=None):
+def _round(a: Tensor, decimals: int = 0, out: Any = None) -> Any:
     if a.is_floating_point():
         return _into(out, a.round(decimals=decimals))
     if a.is_complex() or decimals < 0:
@@ -138,11 +158,11 @@ def _round(a, decimals=0, out=None):
     return _into(out, a.clone())
 
 
-def _size(a, axis=None):
+def _size(a: Tensor, axis: int | None = None) -> int:
     return a.numel() if axis is None else a.shape[axis]
 
 
-def _flip(m, axis=None):
+def _flip(m: Tensor, axis: Any = None) -> Tensor:
     return m.flip(_over(axis, m))
 
 

@@ -17,7 +17,9 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Register a window function; 16-bit floats are computed in float32."""
 
     @functools.wraps(shape)
-    def checked(window_length: int, *args: object, dtype: DType | None = None, **kwargs: object):
+    def checked(
+        window_length: int, *args: object, dtype: DType | None = None, **kwargs: object
+    ) -> Tensor:
         wanted = gt.get_default_dtype() if dtype is None else parse_dtype(dtype)
         if not wanted.is_floating_point:
             raise TypeError(f"{shape.__name__}: dtype is {wanted.name}, expected a float dtype")

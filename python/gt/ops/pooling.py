@@ -139,7 +139,9 @@ def _counted(
     return end - begin if padded else end.clamp(max=length) - begin.clamp(min=0)
 
 
-def _options(name: str, axes: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any):
+def _options(
+    name: str, axes: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Return the window, stride and padding of a pooling for each axis."""
     check_spatial(name, input, axes)
     kernel = per_axis(name, "kernel_size", kernel_size, axes)

@@ -160,7 +160,15 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = N
     )
 
 
-def _extreme(values, along, of_two, input: Tensor, dim: Any, keepdim: bool, axis: Dims) -> Any:
+def _extreme(
+    values: Callable[..., Tensor],
+    along: Callable[..., Any],
+    of_two: Callable[..., Tensor],
+    input: Tensor,
+    dim: Any,
+    keepdim: bool,
+    axis: Dims,
+) -> Any:
     if isinstance(dim, Tensor):
         return of_two(input, dim)
     if dim is None or isinstance(dim, tuple | list):

@@ -104,7 +104,9 @@ def slice_scatter(
     return primitives.slice_assign(input, src, starts, sizes, steps)
 
 
-def _sliced(name: str, input: Tensor, dim: int, start: int | None, end: int | None, step: int):
+def _sliced(
+    name: str, input: Tensor, dim: int, start: int | None, end: int | None, step: int
+) -> tuple[Any, Any, Any]:
     """Return the region of a Python slice: negative ends count from the back."""
     need_axes(name, input, 1)
     if step < 1:

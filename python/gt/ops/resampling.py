@@ -157,7 +157,9 @@ def _source(beside: Tensor, number: int, step: float, align: bool) -> Tensor:
     return each * step if align else (each + 0.5) * step - 0.5
 
 
-def _linear(beside: Tensor, length: int, number: int, step: float, align: bool):
+def _linear(
+    beside: Tensor, length: int, number: int, step: float, align: bool
+) -> tuple[Tensor, Tensor]:
     """Return the two pixels around each center, and their weights."""
     source = _source(beside, number, step, align).clamp(min=0)
     first = source.floor().clamp(max=length - 1)
@@ -166,7 +168,9 @@ def _linear(beside: Tensor, length: int, number: int, step: float, align: bool):
     return at, gt.stack([1 - share, share])
 
 
-def _cubic(beside: Tensor, length: int, number: int, step: float, align: bool):
+def _cubic(
+    beside: Tensor, length: int, number: int, step: float, align: bool
+) -> tuple[Tensor, Tensor]:
     """Return the four pixels around each center, and their weights (Keys, 1981)."""
     source = _source(beside, number, step, align)
     around = arange_beside(beside, 4).unsqueeze(-1) - 1
@@ -184,7 +188,7 @@ def cubic(x: Tensor, a: float) -> Tensor:
 
 def _antialiased(
     reach: int, filter: Any, beside: Tensor, length: int, number: int, step: float, align: bool
-):
+) -> tuple[Tensor, Tensor]:
     """Return the pixels within a filter's reach of each center, and weights whose sum is 1."""
     stretch = max(step, 1.0)
     support = reach * stretch

@@ -55,7 +55,10 @@ def std(
     return primitives.std(*given) if whole else power(_variance(*given), 0.5)
 
 
-def _spread(name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
+def _spread(
+    name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+) -> tuple[Tensor, Any, bool, Any]:
+    """Return the tensor, its axes, whether to keep them, and the correction."""
     if isinstance(dim, bool):  # PyTorch's form var(unbiased)
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:

@@ -1,11 +1,12 @@
 """The command-line options that select the dispatcher to watch."""
 
 import argparse
+from collections.abc import Callable
 
 from gt._processes import join_address
 
 
-def between(least: int, most: int):
+def between(least: int, most: int) -> Callable[[str], int]:
     """Return an argparse type for integers from `least` to `most`."""
 
     def number(text: str) -> int:

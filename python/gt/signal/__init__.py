@@ -11,7 +11,8 @@ one is ignored, so the same code runs anywhere. Each thread has its own scopes.
 
 import sys
 import types
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from gt import _gt
 from gt._gt import Tensor
@@ -29,7 +30,7 @@ __all__ = [
 
 
 @contextmanager
-def context(name: str, backward: str | None = None):
+def context(name: str, backward: str | None = None) -> Iterator[None]:
     """Run a block in the scope of a signal; its backward pass runs under `backward`."""
     depth = _gt.signal_enter(name, backward)
     left = False
@@ -79,7 +80,7 @@ def current_backward_signal() -> str | None:
 class _SignalModule(types.ModuleType):
     """A module that can be called: `with gt.signal("name"):`."""
 
-    def __call__(self, name: str, backward: str | None = None):
+    def __call__(self, name: str, backward: str | None = None) -> AbstractContextManager[None]:
         return context(name, backward)
 
 

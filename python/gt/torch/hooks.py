@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -21,7 +23,7 @@ class _Hooks(torch._C._acc.PrivateUse1Hooks):
 class _Guard(torch._C._acc.DeviceGuard):
     """There is one device, and it is always the current one."""
 
-    def type_(self):
+    def type_(self) -> Any:
         return torch._C._autograd.DeviceType.PrivateUse1
 
 

@@ -52,10 +52,10 @@ def drawing_from(generator: torch.Generator | None) -> gt.Generator | None:
 
 def register() -> None:
     """Replace the functions that would need C++ code of the device."""
-    torch.Generator = Generator  # type: ignore[misc]
+    torch.Generator = Generator
     if not torch.cuda.is_available():
         # Copies to the cluster do not need pinned memory.
-        torch.Tensor.pin_memory = lambda self, device=None: self  # type: ignore[method-assign]
+        torch.Tensor.pin_memory = lambda self, device=None: self
     torch.accelerator.synchronize = _synchronizing(torch.accelerator.synchronize)
     torch.set_default_dtype = _setting_dtype(torch.set_default_dtype)
     if torch.distributed.is_available():

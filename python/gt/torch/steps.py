@@ -37,9 +37,7 @@ def register() -> None:
     register_optimizer_step_pre_hook(_begin)
     register_optimizer_step_post_hook(_end)
     optimizer = torch.optim.Optimizer
-    optimizer.profile_hook_step = staticmethod(  # type: ignore[method-assign]
-        _undone_if_raised(optimizer.profile_hook_step)
-    )
+    optimizer.profile_hook_step = staticmethod(_undone_if_raised(optimizer.profile_hook_step))
 
 
 def _undone_if_raised(profiled: Callable) -> Callable:

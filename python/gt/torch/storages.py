@@ -19,7 +19,7 @@ from gt.torch.kernels import creation, memory
 def register() -> None:
     """Patch `torch.UntypedStorage`."""
     storage = torch.UntypedStorage
-    storage.__new__ = staticmethod(_new(storage.__new__))  # type: ignore[method-assign]
+    storage.__new__ = staticmethod(_new(storage.__new__))
     for name, function in (
         ("copy_", _copy_),
         ("clone", _clone),

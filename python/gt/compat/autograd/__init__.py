@@ -3,7 +3,8 @@
 import functools
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
@@ -38,51 +39,52 @@ class set_grad_enabled:
         self.mode = bool(mode)
         self.previous = [_gt.set_grad_enabled(self.mode)]
 
-    def __enter__(self):
+    def __enter__(self) -> "set_grad_enabled":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _gt.set_grad_enabled(self.previous.pop())
 
 
 class _GradMode:
     mode: bool
+    previous: list[bool]
 
-    def __new__(cls, function=None):
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         """Return a gradient mode, or a decorated function, as for `@gt.no_grad`."""
         mode = super().__new__(cls)
         mode.previous = []
         return mode if function is None else mode(function)
 
-    def __enter__(self):
+    def __enter__(self) -> "_GradMode":
         self.previous.append(_gt.set_grad_enabled(self.mode))
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _gt.set_grad_enabled(self.previous.pop())
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isgeneratorfunction(function):
             return self._generator(function)
 
         @functools.wraps(function)
-        def wrapped(*args, **kwargs):
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
             with self._again():
                 return function(*args, **kwargs)
 
         return wrapped
 
-    def _again(self):
+    def _again(self) -> "_GradMode":
         """Return another context of the same mode, for one call."""
         again = object.__new__(type(self))
         again.mode, again.previous = self.mode, []
         return again
 
-    def _generator(self, function):
+    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate a generator: its own code runs in the mode, the code of its callers does not."""
 
         @functools.wraps(function)
-        def wrapped(*args, **kwargs):
+        def wrapped(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             generator, resume = function(*args, **kwargs), (lambda: next(generator))
             while True:
                 try:
@@ -116,7 +118,7 @@ class inference_mode(_GradMode):
 
     mode = False
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode: Any = True) -> Any:
         """Return a gradient mode, or a decorated function, as for `@gt.inference_mode`."""
         if callable(mode):
             return super().__new__(cls, mode)
@@ -147,10 +149,10 @@ class set_detect_anomaly:
                 stacklevel=2,
             )
 
-    def __enter__(self):
+    def __enter__(self) -> "set_detect_anomaly":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         pass
 
 
@@ -216,9 +218,16 @@ def grad(
     return tuple(grads)
 
 
-def _batched(outputs, gradients, inputs, retain: bool, create: bool) -> list[Tensor | None]:
+def _batched(
+    outputs: list[Tensor],
+    gradients: list[Tensor | None],
+    inputs: list[Tensor],
+    retain: bool,
+    create: bool,
+) -> list[Tensor | None]:
     """Return the gradients for a batch of gradients of the outputs, along a new first axis."""
-    if any(each is None for each in gradients):
+    batches = [each for each in gradients if each is not None]
+    if len(batches) < len(gradients):
         raise ValueError("grad: is_grads_batched needs a gradient for each output, not None")
     used: list[bool] = []
 
@@ -229,9 +238,9 @@ def _batched(outputs, gradients, inputs, retain: bool, create: bool) -> list[Ten
 
     from gt.func import vmap
 
-    found = iter(vmap(one)(*gradients))
+    found = iter(vmap(one)(*batches))
     if not retain:
-        _gt.grad(outputs, [each[0] for each in gradients], inputs, False, False)
+        _gt.grad(outputs, [each[0] for each in batches], inputs, False, False)
     return [next(found) if each else None for each in used]
 
 
@@ -264,7 +273,9 @@ def backward(
     _gt.backward(outputs, gradients, inputs, retain, create_graph)
 
 
-def _with_gradients(name, outputs, gradients) -> tuple[list[Tensor], list[Tensor | None]]:
+def _with_gradients(
+    name: str, outputs: Any, gradients: Any
+) -> tuple[list[Tensor], list[Tensor | None]]:
     """Return outputs and their gradients as lists of equal length."""
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     if gradients is None or isinstance(gradients, Tensor):

@@ -58,7 +58,7 @@ class Function:
     """
 
     @staticmethod
-    def forward(*args, **kwargs) -> Any:
+    def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs: a tensor or a tuple of them."""
         raise NotImplementedError("a Function must define forward(ctx, ...)")
 
@@ -68,7 +68,7 @@ class Function:
         raise NotImplementedError("a Function must define backward(ctx, ...)")
 
     @classmethod
-    def apply(cls, *args) -> Any:
+    def apply(cls, *args: Any) -> Any:
         """Compute the outputs, and record the function on the tape if a gradient is required."""
         context = Context(tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args))
         result = cls._compute(context, args)

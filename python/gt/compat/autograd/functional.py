@@ -8,6 +8,7 @@ of tensors that they are called with. The structure of results is that of PyTorc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import gt
 from gt._gt import Tensor
@@ -170,7 +171,15 @@ def hvp(
     return _hessian_product("hvp", func, inputs, v, create_graph, strict)
 
 
-def _hessian_product(name, func, inputs, v, create_graph, strict):
+def _hessian_product(
+    name: str,
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors | None,
+    create_graph: bool,
+    strict: bool,
+) -> tuple[Any, Any]:
+    """Return a function's value, and the product of its Hessian with a vector."""
     call = _Call(name, func, inputs, create_graph, strict, single=True)
     vectors = call.vectors(v, call.inputs, "the inputs")
     with enable_grad():
@@ -183,10 +192,18 @@ def _hessian_product(name, func, inputs, v, create_graph, strict):
 class _Call:
     """A call of a function with inputs on the tape, and its outputs."""
 
-    def __init__(self, name, func, inputs, create_graph, strict, single=False):
+    def __init__(
+        self,
+        name: str,
+        func: Callable[..., Any],
+        inputs: Tensors,
+        create_graph: bool,
+        strict: bool,
+        single: bool = False,
+    ):
         self.name, self.create_graph, self.strict = name, create_graph, strict
         self.one_input = isinstance(inputs, Tensor)
-        given = (inputs,) if self.one_input else tuple(inputs)
+        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         self._check(given, "inputs")
         with enable_grad():
             self.inputs = [self._taped(each) for each in given]
@@ -220,7 +237,9 @@ class _Call:
             raise RuntimeError(f"{self.name}: v has shapes {shapes}, but {what} have {expected}")
         return list(given)
 
-    def gradients(self, outputs, weights, again: bool = False) -> list[Tensor]:
+    def gradients(
+        self, outputs: Sequence[Tensor], weights: Sequence[Tensor | None], again: bool = False
+    ) -> list[Tensor]:
         """Return the gradients of all outputs together by each input; zeros where unused."""
         used = [(o, w) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
         found: Sequence[Tensor | None] = [None] * len(self.inputs)
@@ -245,12 +264,18 @@ class _Call:
         shapes = [output.shape + own.shape for own in self.inputs]
         return [gt.stack(c).reshape(s) for c, s in zip(columns, shapes, strict=True)]
 
-    def result(self, found: Sequence, single: bool, detach: bool = True):
+    def result(self, found: Sequence, single: bool, detach: bool = True) -> Any:
         """Return one tensor or a tuple, detached unless the results shall be differentiable."""
         if detach and not self.create_graph:
             found = [each.detach() for each in found]
         return found[0] if single else tuple(found)
 
 
-def _grad(outputs, inputs, gradients, create_graph):
+def _grad(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    gradients: Sequence[Tensor | None],
+    create_graph: bool,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients by inputs, None for those that the outputs do not depend on."""
     return grad(outputs, inputs, gradients, True, create_graph, allow_unused=True)

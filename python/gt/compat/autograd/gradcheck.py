@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gt
 from gt._gt import Tensor
@@ -114,7 +114,7 @@ def gradgradcheck(
     else:
         weights = list(_as_tuple(grad_outputs))
 
-    def gradients(*both):
+    def gradients(*both: Tensor) -> tuple[Tensor, ...]:
         own, weights = both[: len(given)], both[len(given) :]
         outputs = [output for output in _as_tuple(func(*own)) if output.requires_grad]
         wanted = [each for each in own if _requires_grad(each)]
@@ -135,22 +135,30 @@ def gradgradcheck(
     )
 
 
-def _requires_grad(given) -> bool:
+def _requires_grad(given: Any) -> bool:
     return isinstance(given, Tensor) and given.requires_grad
 
 
-def _as_tuple(given) -> tuple:
+def _as_tuple(given: Any) -> tuple:
     return (given,) if isinstance(given, Tensor) else tuple(given)
 
 
-def _parts(func, given) -> list[Tensor]:
+def _parts(func: Callable[..., Any], given: tuple) -> list[Tensor]:
     """Return the outputs of a function as real tensors."""
     with enable_grad():
         outputs = [each for each in _as_tuple(func(*given)) if isinstance(each, Tensor)]
         return [gt.view_as_real(each) if each.dtype.is_complex else each for each in outputs]
 
 
-def _check(func, given, wanted, number, output, bounds) -> None:
+def _check(
+    func: Callable[..., Any],
+    given: tuple,
+    wanted: list[int],
+    number: int,
+    output: Tensor,
+    bounds: tuple[float, float, float, float],
+) -> None:
+    """Raise if the gradients of one output differ from finite differences."""
     import numpy as np  # slow to import
 
     eps, atol, rtol, nondet_tol = bounds
@@ -191,7 +199,9 @@ def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
     ]
 
 
-def _differences(func, given, at: int, number: int, eps: float) -> np.ndarray:
+def _differences(
+    func: Callable[..., Any], given: tuple, at: int, number: int, eps: float
+) -> np.ndarray:
     """Return central differences; those along imaginary parts as an imaginary part."""
     import numpy as np  # slow to import
 
@@ -205,7 +215,9 @@ def _differences(func, given, at: int, number: int, eps: float) -> np.ndarray:
     return np.stack(columns, 1) if columns else np.zeros((rows, 0))
 
 
-def _slope(func, given, at: int, number: int, place: int, step: complex) -> np.ndarray:
+def _slope(
+    func: Callable[..., Any], given: tuple, at: int, number: int, place: int, step: complex
+) -> np.ndarray:
     """Return the difference of an output between a step forward and a step back."""
     ends = []
     for sign in (1, -1):

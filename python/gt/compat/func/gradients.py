@@ -30,7 +30,7 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func, updated=())
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -49,7 +49,7 @@ def grad_and_value(
     """
 
     @functools.wraps(func, updated=())
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         pullback = _Pullback(func, args, kwargs, argnums, has_aux, "grad_and_value(f)(*args)")
         value = pullback.value
         if not isinstance(value, Tensor):
@@ -81,14 +81,14 @@ def value_and_grad(
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func, updated=())
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         gradient, value = both(*args, **kwargs)
         return value, gradient
 
     return wrapped
 
 
-def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """Compute `func(*primals)`; return that and the function that backpropagates through it.
 
     That function takes a gradient for the output, and returns a tuple with one for each of
@@ -102,7 +102,7 @@ def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     pullback = _Pullback(func, primals, {}, tuple(range(len(primals))), has_aux, "vjp(f, *primals)")
     structure = tree.flatten(pullback.value)[1]
 
-    def back(cotangents, retain_graph: bool = True):
+    def back(cotangents: Any, retain_graph: bool = True) -> Any:
         given = tree.flatten(cotangents)[1]
         if given != structure:
             raise RuntimeError(
@@ -193,14 +193,14 @@ def jacrev(
     """
 
     @functools.wraps(func, updated=())
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         pullback = _Pullback(func, args, kwargs, argnums, has_aux, "jacrev(f, ...)")
         outputs, structure = tree.flatten(pullback.value)
         jacobians = []
         for index, output in enumerate(outputs):
             zeros = [gt.zeros_like(other.detach()) for other in outputs]
 
-            def row(one, index=index, zeros=zeros):
+            def row(one: Tensor, index: int = index, zeros: list[Tensor] = zeros) -> Any:
                 given = [*zeros[:index], one, *zeros[index + 1 :]]
                 return pullback(tree.unflatten(given, structure), retain_graph=True)
 
@@ -215,7 +215,7 @@ def jacrev(
     return wrapped
 
 
-def _with_axes(shape, rows: Tensor) -> Tensor:
+def _with_axes(shape: tuple[int, ...], rows: Tensor) -> Tensor:
     """Reshape the axis over an output's elements to the axes of the output."""
     return rows.reshape(*shape, *rows.shape[1:])
 
@@ -233,9 +233,18 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
 class _Pullback:
     """A function that was computed once, and backpropagation to its arguments."""
 
-    def __init__(self, func, args: tuple, kwargs: dict, argnums, has_aux: bool, name: str):
+    def __init__(
+        self,
+        func: Callable,
+        args: tuple,
+        kwargs: dict,
+        argnums: int | tuple[int, ...],
+        has_aux: bool,
+        name: str,
+    ):
         several = isinstance(argnums, tuple)
-        places = _places(argnums if several else (argnums,), len(args), name)
+        numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+        places = _places(numbers, len(args), name)
         # If nothing is recorded at the call, no caller needs a gradient of the result.
         recorded = is_grad_enabled()
         with enable_grad():
@@ -263,7 +272,7 @@ class _Pullback:
         outputs = [leaf for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
         self.goes_on = recorded and any(_gt.reaches_others(leaf, self.by) for leaf in outputs)
 
-    def __call__(self, cotangents, retain_graph: bool):
+    def __call__(self, cotangents: Any, retain_graph: bool) -> Any:
         """Return the gradients by the arguments; without cotangents, those of the only output."""
         outputs = tree.flatten(self.value)[0]
         given = [None] * len(outputs) if cotangents is None else tree.flatten(cotangents)[0]
@@ -279,7 +288,7 @@ class _Pullback:
         ]
         return tree.unflatten(whole, self.structure)
 
-    def along(self, tangents: list[Tensor]):
+    def along(self, tangents: list[Tensor]) -> Any:
         """Return the derivative of the value along a direction of the arguments."""
         outputs, structure = tree.flatten(self.value)
         weights = [gt.zeros_like(leaf.detach(), requires_grad=True) for leaf in outputs]
@@ -297,7 +306,7 @@ class _Pullback:
         ]
         return tree.unflatten(whole, structure)
 
-    def outside(self, value):
+    def outside(self, value: Any) -> Any:
         """Return a value without history, unless the caller's history leads through it."""
         if self.goes_on:
             return value
@@ -315,7 +324,7 @@ def _places(argnums: tuple[int, ...], count: int, name: str) -> list[int]:
     return places
 
 
-def _tracked(leaf, recorded: bool):
+def _tracked(leaf: Any, recorded: bool) -> Any:
     """Return a tensor at which gradients end: a new step of its history, or a leaf."""
     if not isinstance(leaf, Tensor):
         return leaf

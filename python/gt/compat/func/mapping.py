@@ -55,7 +55,7 @@ def vmap(
     call = _Call(func, in_dims, out_dims, randomness)
 
     @functools.wraps(func, updated=())
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, dims, structure = call.inputs(args)
         size = call.size(leaves, dims)
         if chunk_size is None or chunk_size >= size:
@@ -109,7 +109,9 @@ class _Call:
             )
         return sizes[0]
 
-    def run(self, size: int, leaves: list, dims: list, structure, kwargs: dict):
+    def run(
+        self, size: int, leaves: list, dims: list, structure: tree.Structure, kwargs: dict
+    ) -> Any:
         """Compute the whole batch."""
         level = _gt.vmap_level(size, self.randomness)
         try:
@@ -145,7 +147,7 @@ class _Call:
             )
         return places
 
-    def leave(self, level, output, place: int | None):
+    def leave(self, level: _gt.VmapLevel, output: Any, place: int | None) -> Any:
         """Return an output with its batch axis, or unchanged if its position is None."""
         if place is None:
             if isinstance(output, Tensor) and level.maps(output):
@@ -161,7 +163,15 @@ class _Call:
             )
         return level.leave(output).movedim(0, place)
 
-    def in_chunks(self, most: int, size: int, leaves, dims, structure, kwargs):
+    def in_chunks(
+        self,
+        most: int,
+        size: int,
+        leaves: list,
+        dims: list,
+        structure: tree.Structure,
+        kwargs: dict,
+    ) -> Any:
         """Compute the batch in chunks of at most `most` samples, and join the outputs."""
         chunks = []
         for start in range(0, size, most):
@@ -181,7 +191,7 @@ class _Call:
         return tree.unflatten(joined, output_structure)
 
 
-def _axis(leaf, dim, head: str) -> int | None:
+def _axis(leaf: Any, dim: Any, head: str) -> int | None:
     """Return a mapped axis counted from the front, or None; raise if it does not fit the input."""
     if dim is None:
         return None

@@ -20,7 +20,7 @@ def functional_call(
     *,
     tie_weights: bool = True,
     strict: bool = False,
-):
+) -> Any:
     """Call a module with other tensors in place of its parameters and buffers.
 
     Args:
@@ -91,7 +91,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict, dict]:
     return stacked, {name: gt.stack([of[name] for of in buffers]) for name in buffers[0]}
 
 
-def _joined(dicts) -> dict[str, Tensor]:
+def _joined(dicts: Any) -> dict[str, Tensor]:
     if isinstance(dicts, Mapping):
         return dict(dicts)
     if not isinstance(dicts, Sequence) or not all(isinstance(one, Mapping) for one in dicts):

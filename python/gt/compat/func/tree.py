@@ -1,7 +1,7 @@
 """Nested tuples, lists and dicts of tensors (*trees*), as arguments and results of functions."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ class Structure:
 LEAF = Structure(None)
 
 
-def flatten(tree) -> tuple[list, Structure]:
+def flatten(tree: Any) -> tuple[list, Structure]:
     """Return the leaves in order, and the structure. All but containers are leaves, also None."""
     keys, parts = _parts(tree)
     if parts is None:
@@ -37,7 +37,7 @@ def flatten(tree) -> tuple[list, Structure]:
     return leaves, Structure(type(tree), keys, tuple(structure for _, structure in flat))
 
 
-def _parts(tree) -> tuple[tuple, list | None]:
+def _parts(tree: Any) -> tuple[tuple, list | None]:
     if type(tree) in (dict, OrderedDict):
         return tuple(tree), list(tree.values())
     if type(tree) in (tuple, list) or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
@@ -45,12 +45,12 @@ def _parts(tree) -> tuple[tuple, list | None]:
     return (), None
 
 
-def unflatten(leaves, structure: Structure):
+def unflatten(leaves: Iterable[Any], structure: Structure) -> Any:
     """Return the tree of a structure with the given leaves."""
     return _built(iter(leaves), structure)
 
 
-def _built(leaves, structure: Structure) -> Any:
+def _built(leaves: Iterator[Any], structure: Structure) -> Any:
     container = structure.container
     if container is None:
         return next(leaves)
@@ -60,13 +60,13 @@ def _built(leaves, structure: Structure) -> Any:
     return container(*parts) if hasattr(container, "_fields") else container(parts)
 
 
-def mapped(function: Callable, tree):
+def mapped(function: Callable, tree: Any) -> Any:
     """Return the tree of a function's results for each leaf."""
     leaves, structure = flatten(tree)
     return unflatten([function(leaf) for leaf in leaves], structure)
 
 
-def spread(tree, structure: Structure) -> list | None:
+def spread(tree: Any, structure: Structure) -> list | None:
     """Return a leaf of `tree` for each leaf of a structure, or None if the two do not fit.
 
     A leaf of `tree` in the position of a subtree of the structure is repeated for all its leaves.

@@ -147,7 +147,9 @@ def logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
     return torch.logsumexp(x, over(dim, x), keepdim=keepdim) if x.ndim else x
 
 
-def cut(x: Tensor, *varying: Tensor, sizes: Sequence, steps: Sequence, starts: Sequence = ()):
+def cut(
+    x: Tensor, *varying: Tensor, sizes: Sequence, steps: Sequence, starts: Sequence = ()
+) -> Tensor:
     """Return a region; if its starts vary, by selecting rows along each axis."""
     if not varying:
         return x[region(starts, sizes, steps)]

@@ -10,8 +10,8 @@ from gt.torch.kernels import kernel, raw
 from gt.torch.kernels.tape import vjp, vjp_of_first
 from gt.torch.layouts import CHANNELS_LAST, is_channels_last
 
-_PLAIN = (None, F.conv1d, F.conv2d, F.conv3d)
-_TRANSPOSED = (None, F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
+_PLAIN = (F.conv1d, F.conv2d, F.conv3d)
+_TRANSPOSED = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
 
 
 def _each(values, count):
@@ -23,9 +23,9 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     axes = weight.ndim - 2
     stride, padding, dilation = (_each(of, axes) for of in (stride, padding, dilation))
     if not transposed:
-        return _PLAIN[axes](input, weight, bias, stride, padding, dilation, groups)
+        return _PLAIN[axes - 1](input, weight, bias, stride, padding, dilation, groups)
     more = _each(output_padding, axes)
-    return _TRANSPOSED[axes](input, weight, bias, stride, padding, more, groups, dilation)
+    return _TRANSPOSED[axes - 1](input, weight, bias, stride, padding, more, groups, dilation)
 
 
 #: PyTorch's own kernel, which checks the arguments and calls the one above.

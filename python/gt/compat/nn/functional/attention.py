@@ -78,7 +78,9 @@ def _is_plain(query: tuple, key: tuple, value: tuple) -> bool:
     return is_one_batch and key == value and query[-1] == key[-1]
 
 
-def _check_attention(query, key, value, mask: Tensor | None, is_causal: bool) -> None:
+def _check_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool
+) -> None:
     _check_scores(query, key, mask, is_causal)
     name = "scaled_dot_product_attention"
     if key.shape[-1] != query.shape[-1]:

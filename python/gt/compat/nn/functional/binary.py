@@ -15,13 +15,13 @@ class _BinaryCrossEntropy(Function):
     """-(y log p + (1 - y) log(1 - p)), with PyTorch's bounds at p = 0 and p = 1."""
 
     @staticmethod
-    def forward(ctx, p, y):
+    def forward(ctx: Any, p: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(p, y)
         log_p, log_rest = p.log().clamp(min=-100.0), (-p).log1p().clamp(min=-100.0)
         return -(y * log_p + (1 - y) * log_rest)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
         p, y = ctx.saved_tensors
         by_p = grad * (p - y) / (p * (1 - p)).clamp(min=1e-12)
         return by_p, grad * ((-p).log1p() - p.log()) if ctx.needs_input_grad[1] else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gt
@@ -163,7 +164,16 @@ def linear_cross_entropy(
     )
 
 
-def _cross_entropy(name, logits, target, weight, ignored, reduction, smoothing) -> Tensor:
+def _cross_entropy(
+    name: str,
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignored: int | None,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
+    """Return the cross entropy of logits and class indices or probabilities."""
     if not 0 <= smoothing <= 1:
         raise ValueError(f"{name}: label_smoothing is {smoothing}, expected 0 to 1")
     target = _class_target(name, logits, target)
@@ -255,7 +265,16 @@ def _class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | N
     return weight.reshape([-1] + [1] * (input.ndim - axis - 1))
 
 
-def _of_classes(name, input, loss_of, target, weight, ignored, reduction, smoothing=0.0) -> Tensor:
+def _of_classes(
+    name: str,
+    input: Tensor,
+    loss_of: Callable[..., Tensor],
+    target: Tensor,
+    weight: Tensor | None,
+    ignored: int | None,
+    reduction: str,
+    smoothing: float = 0.0,
+) -> Tensor:
     """Return the loss for class indices; a mean is over the total weight of the samples.
 
     `loss_of` returns the loss of each sample from the input, the axis of classes and the indices,

@@ -64,7 +64,9 @@ def ctc_loss(
     return loss.sum() if reduction == "sum" else loss.squeeze(0) if single else loss
 
 
-def _loss(log_p, steps, labels, lengths, blank: int, zero_infinity: bool) -> Tensor:
+def _loss(
+    log_p: Tensor, steps: Tensor, labels: Tensor, lengths: Tensor, blank: int, zero_infinity: bool
+) -> Tensor:
     """Return each sample's loss, from the probabilities of its states after the last step.
 
     The states are blank, label, blank, label, ..., blank.

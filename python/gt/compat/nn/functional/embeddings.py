@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gt
 from gt._gt import Tensor, arange_beside
 from gt.autograd import Function
@@ -15,12 +17,12 @@ class _ScaledGradient(Function):
     """The identity, with a gradient multiplied by factors."""
 
     @staticmethod
-    def forward(ctx, x, factors):
+    def forward(ctx: Any, x: Tensor, factors: Tensor) -> Tensor:
         ctx.save_for_backward(factors)
         return x.clone()
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return grad * ctx.saved_tensors[0], None
 
 
@@ -159,7 +161,9 @@ def embedding_bag(
     return _summed(rows, bag, counted, count, mode == "mean")._cast(weight.dtype)
 
 
-def _check_bags(input, offsets, mode: str, factors, scaled: bool) -> None:
+def _check_bags(
+    input: Tensor, offsets: Tensor | None, mode: str, factors: Tensor | None, scaled: bool
+) -> None:
     name = "embedding_bag"
     if mode not in ("mean", "sum", "max"):
         raise ValueError(f"{name}: mode is '{mode}', expected 'mean', 'sum' or 'max'")

@@ -284,7 +284,16 @@ def triplet_margin_with_distance_loss(
     )
 
 
-def _triplet(name, distance, anchor, positive, negative, margin: float, swap: bool) -> Tensor:
+def _triplet(
+    name: str,
+    distance: Callable[..., Tensor],
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float,
+    swap: bool,
+) -> Tensor:
+    """Return the loss of each sample; `swap` also uses the distance of positive and negative."""
     if margin <= 0:
         raise ValueError(f"{name}: margin is {margin}, expected more than 0")
     if not anchor.ndim == positive.ndim == negative.ndim:

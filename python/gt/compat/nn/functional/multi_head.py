@@ -120,7 +120,7 @@ def multi_head_attention_forward(
     return out, attention.squeeze(0) if single else attention
 
 
-def _check_inputs(query, key, value, width: int, heads: int) -> None:
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, width: int, heads: int) -> None:
     name = "multi_head_attention_forward"
     if not query.ndim == key.ndim == value.ndim == 3:
         raise ValueError(f"{name}: query, key and value must have 2 axes, or 3 with samples")
@@ -143,7 +143,9 @@ def _thirds(weight: Tensor | None) -> Sequence[Tensor]:
     return weight.chunk(3)
 
 
-def _check_masks(query: Tensor, key: Tensor, heads: int, mask, padding) -> None:
+def _check_masks(
+    query: Tensor, key: Tensor, heads: int, mask: Tensor | None, padding: Tensor | None
+) -> None:
     (queries, samples), keys = query.shape[:2], key.shape[0]
     fitting = ((queries, keys), (samples * heads, queries, keys))
     if mask is not None and mask.shape not in fitting:
@@ -169,7 +171,9 @@ def _split_heads(given: Tensor, heads: int) -> Tensor:
     return given.reshape(length, samples * heads, width // heads).transpose(0, 1)
 
 
-def _merged_mask(mask, padding, query: Tensor, keys: int, heads: int) -> Tensor | None:
+def _merged_mask(
+    mask: Tensor | None, padding: Tensor | None, query: Tensor, keys: int, heads: int
+) -> Tensor | None:
     """Return the sum of both masks as floats; keys beyond a mask are not masked."""
     mask, padding = (_added(t, query, keys) for t in (mask, padding))
     if padding is not None:
