@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from gt._device import device
 from gt._gt import dtype
+
+#: A function that a decorator returns or one like it, its parameters, and its result.
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: A Python number.
 Number: TypeAlias = bool | int | float | complex

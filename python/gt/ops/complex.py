@@ -67,9 +67,17 @@ def imag(input: Tensor) -> Tensor:
     return primitives.view_as_real(input)[..., 1]
 
 
+def _set_real(input: Tensor, values: Tensor) -> None:
+    real(input).copy_(values)
+
+
+def _set_imag(input: Tensor, values: Tensor) -> None:
+    imag(input).copy_(values)
+
+
 extend_tensor(
-    real=property(real, lambda self, values: real(self).copy_(values), doc=real.__doc__),
-    imag=property(imag, lambda self, values: imag(self).copy_(values), doc=imag.__doc__),
+    real=property(real, _set_real, doc=real.__doc__),
+    imag=property(imag, _set_imag, doc=imag.__doc__),
 )
 
 

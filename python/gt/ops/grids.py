@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import gt
 from gt._gt import Tensor, arange_beside
-from gt.ops.annotations import Size
 from gt.ops.registry import function
 from gt.ops.resampling import cubic
 from gt.ops.sliding import wide
@@ -180,7 +179,7 @@ def _reflected(x: Tensor, low: float, span: int) -> Tensor:
 
 
 @function(namespace=NN)
-def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None) -> Tensor:
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return the grid of affine maps for `grid_sample`: theta (x, y, 1) for each pixel.
 
     Args:

@@ -12,7 +12,7 @@ from gt.ops.sizes import axis_of, need_axes
 
 LINALG = "gt.linalg"
 
-function(matmul, namespace=LINALG)
+function(namespace=LINALG)(matmul)
 
 
 @function(namespace=LINALG, autocast="lower")

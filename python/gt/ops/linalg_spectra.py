@@ -178,12 +178,13 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     >>> gt.linalg.cond(gt.tensor([[4.0, 0.0], [0.0, 1.0]]))
     tensor(4., dtype=float32)
     """
-    by_values = p is None or p in (2, -2)
+    order = 2 if p is None else p
+    by_values = order in (2, -2)
     need_matrices("linalg.cond", A, square=not by_values)
     if A.numel() == 0:
         return no_values(A, *A.shape[:-2]).abs() if A.ndim > 2 else A.abs().sum()
     if by_values:
         S = svdvals(A)
-        return S[..., -1] / S[..., 0] if p == -2 else S[..., 0] / S[..., -1]
+        return S[..., -1] / S[..., 0] if order == -2 else S[..., 0] / S[..., -1]
     inverse, info = inv_ex(A)
-    return primitives.where(info > 0, math.inf, matrix_norm(A, p) * matrix_norm(inverse, p))
+    return primitives.where(info > 0, math.inf, matrix_norm(A, order) * matrix_norm(inverse, order))

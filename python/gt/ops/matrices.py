@@ -57,7 +57,7 @@ def identity(input: Tensor) -> Tensor:
         return gt.eye(input.shape[-1], dtype=input.dtype)
 
 
-function(matrix_power, namespace=LINALG)
+function(namespace=LINALG)(matrix_power)
 
 
 @operation(autocast="widest")

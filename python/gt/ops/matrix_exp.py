@@ -41,7 +41,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     return _scaled_and_squared(wide)._cast(input.dtype)
 
 
-function(matrix_exp, namespace=LINALG)
+function(namespace=LINALG)(matrix_exp)
 
 
 def _scaled_and_squared(a: Tensor) -> Tensor:

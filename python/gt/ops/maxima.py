@@ -55,4 +55,4 @@ def with_indices(of: Callable[..., Any]) -> Callable[..., tuple[Tensor, Tensor]]
 
     pooling.__name__ = pooling.__qualname__ = f"{of.__name__}_with_indices"
     pooling.__doc__ = f"With `return_indices=True`: {of.__doc__}"
-    return function(pooling, namespace="gt.nn.functional")
+    return function(namespace="gt.nn.functional")(pooling)

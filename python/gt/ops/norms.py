@@ -27,7 +27,7 @@ def norm(
     """
     whole = dim is None or isinstance(dim, int) or len(dim) <= 2
     if not isinstance(p, str) or (p == "fro" and whole):
-        order = 2 if p is None or p == "fro" else p
+        order = 2 if p is None or isinstance(p, str) else p
         return vector_norm(input, order, dim, keepdim, dtype=dtype)
     axes = tuple(range(input.ndim)) if dim is None else dim
     return matrix_norm(input, p, axes, keepdim, dtype=dtype)

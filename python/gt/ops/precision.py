@@ -10,6 +10,7 @@ import gt
 from gt._gt import Tensor, dtype, parse_dtype
 from gt.engines.engine import Kind
 from gt.engines.promotion import promote
+from gt.ops.annotations import P
 
 
 def kind(operand: Any) -> Kind | type:
@@ -36,7 +37,7 @@ def float_dtype(*operands: Any) -> dtype:
     return found if found.is_floating_point or found.is_complex else gt.get_default_dtype()
 
 
-def in_floats(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def in_floats(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
     """Cast the operands of a function to one float dtype, as PyTorch's kernels do.
 
     16-bit floats are computed in float32, and the result is rounded once.

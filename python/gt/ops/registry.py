@@ -13,13 +13,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, overload
 
 from gt._gt import Tensor, add_call, direct_method, is_autocast
 from gt.ops import autocast as _autocast
+from gt.ops.annotations import F
 from gt.ops.autocast import AutocastClass
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: Every composite by its qualified name, such as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
@@ -63,6 +62,18 @@ _WORDS = {
 }
 
 
+@overload
+def operation(function: F) -> F: ...
+@overload
+def operation(
+    *,
+    namespace: str = "gt",
+    method: bool = True,
+    in_place: bool = False,
+    direct: bool = False,
+    aliases: tuple[str, ...] = (),
+    autocast: AutocastClass | None = None,
+) -> Callable[[F], F]: ...
 def operation(
     function: F | None = None,
     *,
@@ -107,11 +118,14 @@ def operation(
     return checked
 
 
+@overload
+def function(function: F) -> F: ...
+@overload
+def function(*, namespace: str = "gt", **options: Any) -> Callable[[F], F]: ...
 def function(function: F | None = None, *, namespace: str = "gt", **options: Any) -> Any:
     """Register a function as an operation without a method."""
-    if function is None:
-        return functools.partial(operation, namespace=namespace, method=False, **options)
-    return operation(function, namespace=namespace, method=False, **options)
+    register = operation(namespace=namespace, method=False, **options)
+    return register if function is None else register(function)
 
 
 def extend_tensor(**attributes: Any) -> None:

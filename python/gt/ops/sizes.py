@@ -5,27 +5,30 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from gt._gt import Tensor, primitives, tensor_beside
-from gt.ops.annotations import DType, Number, Size
+from gt.ops.annotations import DType, F, Number, Size, T
 from gt.ops.registry import operation
 
 
-def method(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+@overload
+def method(function: F) -> F: ...
+@overload
+def method(**options: Any) -> Callable[[F], F]: ...
+def method(function: F | None = None, **options: Any) -> Any:
     """Register a function only as a method, where PyTorch has no function of that name."""
-    if function is None:
-        return functools.partial(method, **options)
-    return operation(function, namespace="gt.Tensor", **options)
+    register = operation(namespace="gt.Tensor", **options)
+    return register if function is None else register(function)
 
 
-def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+def one_by_one(function: Callable[..., T]) -> Callable[..., T]:
     """Accept the ints of the last parameter as a tuple or one by one: f(x, (2, 3)), f(x, 2, 3)."""
     signature = inspect.signature(function)
     *others, last = signature.parameters.values()
 
     @functools.wraps(function)
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*given: Any, **named: Any) -> T:
         few = len(others)
         if len(given) > few + 1:
             given = (*given[:few], given[few:])
@@ -36,7 +39,7 @@ def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def changing_shape(function: Callable[..., Any]) -> Callable[..., Any]:
+def changing_shape(function: F) -> F:
     """Add the method that changes the shape of the tensor itself: `t_` for `t`."""
     name = f"{function.__name__}_"
 

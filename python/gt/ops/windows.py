@@ -33,7 +33,7 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
             raise ValueError(f"{name}: dtype is {wanted.name}, expected float32 or float64")
         return shape(M, dtype=wanted, **options)
 
-    return function(creation(checked), namespace=NAMESPACE)
+    return function(namespace=NAMESPACE)(creation(checked))
 
 
 def _steps(M: int, start: float, step: float, dtype: DType | None) -> Tensor:

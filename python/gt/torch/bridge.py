@@ -103,7 +103,7 @@ class _Exit(torch.autograd.Function):
         return _plain_to_torch(crossing.tensor, device)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]  # PyTorch gives it no types
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         crossing, none = ctx.crossing, (None, None, None, None)
         if crossing.arrived is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor, dtype, has_halves, tensor_beside
+from gt.ops.annotations import P, T
 from gt.ops.registry import COMPOSITES, function
 
 #: The namespace that the functions are registered in.
@@ -50,7 +51,7 @@ def check_slope(name: str, input: Tensor, slope: float, inplace: bool) -> None:
         )
 
 
-def in_float32(of: Callable[..., Any]) -> Callable[..., Any]:
+def in_float32(of: Callable[P, T]) -> Callable[P, T]:
     """Return a function that computes 16-bit floats in float32 and rounds only its result."""
 
     @functools.wraps(of)

@@ -91,9 +91,8 @@ def multi_head_attention_forward(
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
     _check_inputs(query, key, value, embed_dim_to_check, num_heads)
     _check_masks(query, key, num_heads, attn_mask, key_padding_mask)
-    weights: Sequence[Tensor | None] = (q_proj_weight, k_proj_weight, v_proj_weight)
-    if not use_separate_proj_weight:
-        weights = _thirds(in_proj_weight)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    weights = _projections(in_proj_weight, separate)
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
     q, k, v = map(linear, (query, key, value), weights, biases)
     k, v = (_with_row(*of) for of in ((k, bias_k), (v, bias_v)))
@@ -133,14 +132,17 @@ def _check_inputs(query: Tensor, key: Tensor, value: Tensor, width: int, heads: 
         raise ValueError(f"{name}: key and value have shapes {key.shape} and {value.shape}")
 
 
-def _thirds(weight: Tensor | None) -> Sequence[Tensor]:
-    """Return the projections of query, key and value in one weight."""
-    if weight is None:
+def _projections(
+    joint: Tensor | None, separate: Sequence[Tensor | None] | None
+) -> Sequence[Tensor]:
+    """Return the projections of query, key and value: separate ones, or the parts of one weight."""
+    given = [weight for weight in separate or (joint,) if weight is not None]
+    if len(given) < len(separate or (joint,)):
         raise ValueError(
-            "multi_head_attention_forward: in_proj_weight is None\n"
-            "  hint: use_separate_proj_weight=True takes three projections instead"
+            "multi_head_attention_forward: a projection is None: give in_proj_weight, or, with "
+            "use_separate_proj_weight, q_proj_weight, k_proj_weight and v_proj_weight"
         )
-    return weight.chunk(3)
+    return given if separate else given[0].chunk(3)
 
 
 def _check_masks(
