@@ -20,6 +20,7 @@ SECONDS = 30
 def start(*command: str) -> subprocess.Popen:
     """Start one of GT's programs, and wait until it reports that it is ready."""
     process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
     try:
         ready, _, _ = select.select([process.stdout], [], [], SECONDS)
         if ready and process.stdout.readline():
@@ -74,7 +75,7 @@ def test(address: str) -> None:
     assert (a + b).tolist() == [6, 8, 10, 12]
     x = gt.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     (x @ x).sum().backward()
-    assert x.grad.tolist() == [[7, 11], [9, 13]]
+    assert x.grad is not None and x.grad.tolist() == [[7, 11], [9, 13]]
     gt.disconnect()
     print("test passed")
 

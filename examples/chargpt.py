@@ -155,7 +155,8 @@ def train(model, text, record, args):
     bar = gt.progress(range(first, args.steps), initial=first, total=args.steps, disable=args.quiet)
     with manager, ctrl_c() as pressed:
         for step, starts in zip(bar, batches, strict=False):
-            loss = loss_of(model, *text.windows(starts), args.precision)
+            codes, following = text.windows(starts)
+            loss = loss_of(model, codes, following, args.precision)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
@@ -182,7 +183,8 @@ def evaluate(model, text, precision):
     starts = gt.arange(text.trained, len(text.codes) - text.context, text.context)
     model.eval()
     with gt.no_grad():
-        loss = loss_of(model, *text.windows(starts), precision).item()
+        codes, following = text.windows(starts)
+        loss = loss_of(model, codes, following, precision).item()
     model.train()
     return loss
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import gt
 
 gt.load_config(Path(__file__).with_name("config_compile.yaml"))
-print("hot_path is to be compiled:", gt.get_signal_config("hot_path").compile)
+config = gt.get_signal_config("hot_path")
+print("hot_path is to be compiled:", config is not None and config.compile)
 
 x = gt.randn(64, 64)
 

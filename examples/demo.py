@@ -17,6 +17,7 @@ print(z[:2, :3])
 w = gt.tensor([1.0, 2.0, 3.0], requires_grad=True)
 loss = (w * w).sum()
 loss.backward()
+assert w.grad is not None  # It is None before backward().
 print("gradient of sum(w * w):", w.grad.tolist())
 
 # To NumPy and back.

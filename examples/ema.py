@@ -38,7 +38,7 @@ def main(argv=None):
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(args.decay))
     optimizer = gt.optim.SGD(model.parameters(), lr=1.0)
-    curves = {"weights": [], "averages": []}
+    curves: dict[str, list[float]] = {"weights": [], "averages": []}
     print("epoch   weights   averages")
     for epoch in range(args.epochs):
         for rows in gt.randperm(len(labels)).split(16)[: len(labels) // 16]:

@@ -27,6 +27,7 @@ loss = (y * y).mean()
 gt.signal.exit("data_parallel")
 
 loss.backward()
+assert w.grad is not None
 print("loss:", round(loss.item(), 2), " gradient:", w.grad.shape)
 
 # The tape records the signal of each operation.

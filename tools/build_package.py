@@ -6,6 +6,7 @@ program's output is printed, followed by one line of advice.
 
 import argparse
 import fcntl
+import io
 import os
 import re
 import subprocess
@@ -92,6 +93,7 @@ def follow(stage: Stage, command: list[str], environment: dict[str, str]) -> deq
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
+    assert isinstance(process.stdout, io.BufferedReader)
     lines: deque = deque(maxlen=60)
     rest = b""
     with process:

@@ -61,8 +61,8 @@ def machine() -> str:
     """Return a description of the machine."""
     model = "unknown processor"
     try:
-        model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
-    except (OSError, TypeError):
+        model = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[0]
+    except (OSError, IndexError):
         pass
     rust = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.split()[1]
     system = f"{platform.system()} {platform.release().split('-')[0]}"

@@ -48,7 +48,7 @@ def run(*command: str, **options) -> str:
 
 def tools() -> list[str]:
     """Return the packages that building a wheel needs: the extra `wheel` in pyproject.toml."""
-    listed = re.search(r"(?m)^wheel = \[(.*)\]$", (ROOT / "pyproject.toml").read_text())[1]
+    (listed,) = re.findall(r"(?m)^wheel = \[(.*)\]$", (ROOT / "pyproject.toml").read_text())
     return re.findall(r'"([^"]+)"', listed)
 
 
@@ -194,7 +194,7 @@ def finish(made: Path, arch: str) -> Path:
         )
     output.mkdir(exist_ok=True)
     printed = run(sys.executable, "-m", "wheel", "pack", str(folder), "--dest-dir", str(output))
-    wheel = output / re.search(r"([\w.+-]+\.whl)", printed)[1]
+    wheel = output / re.findall(r"[\w.+-]+\.whl", printed)[0]
     if wheel.stat().st_size > LARGEST:
         raise Unfit(
             f"{wheel.name} has {wheel.stat().st_size:,} bytes, expected {LARGEST:,} at most"

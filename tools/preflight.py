@@ -54,7 +54,7 @@ def version(text):
 def wanted(name, pattern):
     """Return the version that a file of the project requires."""
     with open(os.path.join(ROOT, name)) as file:
-        return version(re.search(pattern, file.read()).group(1))
+        return version(re.findall(pattern, file.read())[0])
 
 
 def dotted(numbers):
@@ -124,7 +124,7 @@ def check_system():
     if not sys.platform.startswith("linux"):
         return
     try:
-        name, number = os.confstr("CS_GNU_LIBC_VERSION").split()
+        name, number = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
     except (ValueError, AttributeError, OSError):
         raise Missing(
             "this system has no GNU C library: GT builds with glibc %s or newer" % dotted(GLIBC)

@@ -53,7 +53,10 @@ def run_cargo(part: Part) -> tuple[int, list[tuple[float, str]]]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    name, found, kept = "", [], []
+    name = ""
+    found: list[tuple[float, str]] = []
+    kept: list[str] = []
+    assert process.stdout is not None
     with process:
         for line in process.stdout:
             if running := PROGRAM.match(line):

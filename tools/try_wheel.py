@@ -14,12 +14,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
 #: The releases of NumPy to test with; those without a wheel for a Python are skipped.
 NUMPY = ["numpy==1.26.*", "numpy==2.0.*", "numpy"]
+
+#: The longest time of a program in seconds.
+SECONDS = 120
 
 #: A client that computes a product on the server whose address it is given, and prints its status.
 CLIENT = """
@@ -62,7 +66,7 @@ def isolated() -> list[str]:
     return []
 
 
-def run(*command: str | Path, room: Path, timeout: float = 120, **environment: str) -> str:
+def run(*command: str | Path, room: Path, environment: Mapping[str, str] | None = None) -> str:
     """Run a program in an empty folder with the environment's own path; return its output.
 
     Raises:
@@ -76,13 +80,13 @@ def run(*command: str | Path, room: Path, timeout: float = 120, **environment: s
         done = subprocess.run(
             [*map(str, command)],
             cwd=home,
-            env={**clean, **environment},
+            env={**clean, **(environment or {})},
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=SECONDS,
         )
     except subprocess.TimeoutExpired as error:
-        raise Failed(f"{command} did not end within {timeout:.0f} s: {error.stdout}") from None
+        raise Failed(f"{command} did not end within {SECONDS} s: {error.stdout!r}") from None
     if done.returncode:
         raise Failed(f"{command} failed:\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -114,7 +118,14 @@ def try_cluster(room: Path, prefix: list[str], system: dict[str, str]) -> None:
     )
     (room / "home" / "client.py").write_text(CLIENT)
     (room / "home" / "cluster.py").write_text(program)
-    run(*prefix, room / "venv" / "bin" / "python", "cluster.py", "17923", room=room, **system)
+    run(
+        *prefix,
+        room / "venv" / "bin" / "python",
+        "cluster.py",
+        "17923",
+        room=room,
+        environment=system,
+    )
 
 
 def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str | None:
@@ -122,7 +133,13 @@ def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str |
     with tempfile.TemporaryDirectory(prefix="gt wheel ") as folder:
         room = Path(folder)
         subprocess.run([python, "-m", "venv", room / "venv"], check=True)
-        pip = [room / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        pip: list[str | Path] = [
+            room / "venv" / "bin" / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+        ]
         pip += ["--disable-pip-version-check", "--only-binary=:all:"]
         done = subprocess.run([*pip, numpy, wheel], capture_output=True, text=True)
         if done.returncode:
@@ -136,7 +153,7 @@ def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str |
         tools = [shutil.which(prefix[0]) or "", *prefix[1:]] if prefix else []
         path = f"{bin_}:/usr/sbin:/usr/bin:/sbin:/bin"
         system = {"PATH": path, "OWN_PATH": str(bin_)} if tools else {}
-        run(*tools, bin_ / "gt", "demo", room=room, **system)
+        run(*tools, bin_ / "gt", "demo", room=room, environment=system)
         try_cluster(room, tools, system)
         return version.strip()
 

@@ -167,7 +167,7 @@ def generate(
     tokens, token = [ids], ids
     for step in range(max_new_tokens):
         logits = model(token, cache=cache)[:, -1]
-        if temperature > 0:
+        if uniforms is not None and temperature > 0:
             chances = filter_logits(logits, temperature, top_k, top_p).softmax(-1)
             new = choose(chances, uniforms[:, step])
         else:

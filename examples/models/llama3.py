@@ -34,7 +34,8 @@ class Config:
     num_hidden_layers: int
     num_attention_heads: int
     num_key_value_heads: int
-    head_dim: int | None = None
+    #: 0 for hidden_size // num_attention_heads.
+    head_dim: int = 0
     rms_norm_eps: float = 1e-6
     tie_word_embeddings: bool = False
     attention_bias: bool = False

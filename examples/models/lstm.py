@@ -80,7 +80,7 @@ def negative_log_likelihood(model, inputs, targets, states=None):
 
 def train(model, optimizer, data, steps, batch_size=32, length=32):
     """Train on the windows of a text, repeatedly; return the loss of each step, in nats."""
-    losses = []
+    losses: list[gt.Tensor] = []
     while len(losses) < steps:
         states = None
         for inputs, targets in windows(data, batch_size, length):

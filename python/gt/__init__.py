@@ -13,6 +13,7 @@ gt.Session("host:port"):` does so for one block.
 import os as _os
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 # What GT has because PyTorch has it stands in one folder: the files of gt.nn are in compat/nn.
 __path__.append(_os.path.join(_os.path.dirname(__file__), "compat"))
@@ -350,7 +351,7 @@ if _TYPE_CHECKING:
     )
 
 
-def __getattr__(name: str) -> _typing.Any:
+def __getattr__(name: str) -> _Any:
     """Import a module of `_LATER`, or raise an error that suggests the closest name."""
     if name in _LATER:
         import importlib as _importlib

@@ -60,9 +60,15 @@ while True:
 """
 
 
-def gt(*arguments: str, **options) -> subprocess.Popen:
-    """Start one of GT's commands."""
-    return subprocess.Popen([sys.executable, "-m", "gt", *arguments], **options)
+def start(*arguments: str) -> subprocess.Popen:
+    """Start Python with arguments, without output."""
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([sys.executable, *arguments], stdout=quiet, stderr=quiet)
+
+
+def gt(*arguments: str) -> subprocess.Popen:
+    """Start one of GT's commands, without output."""
+    return start("-m", "gt", *arguments)
 
 
 def photograph(
@@ -101,24 +107,23 @@ def main() -> int:
             stack.callback(process.communicate)
             stack.callback(process.terminate)
 
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        keep(gt("server", "-p", PORT, **quiet))
+        keep(gt("server", "-p", PORT))
         time.sleep(1)
         for name in ("gpu0", "gpu1"):
-            keep(gt("worker", "-p", PORT, "--id", name, "--threads", "1", **quiet))
+            keep(gt("worker", "-p", PORT, "--id", name, "--threads", "1"))
         time.sleep(1)
         for program in (TRAINING, TRYING):
-            keep(subprocess.Popen([sys.executable, "-c", program], **quiet))
+            keep(start("-c", program))
         time.sleep(3)
         top = [sys.executable, "-m", "gt", "top", "--port", PORT]
         photograph("top", f"gt top --port {PORT}", TOP_SIZE, top, 6)
         for name, seconds, events in (("timeline", "0.05", "10000"), ("overview", "1", "1000000")):
             log = f"{folder}/{name}.log"
             trace = ["trace", "-s", seconds, "-n", events, "--port", PORT, "-o", log]
-            assert gt(*trace, **quiet).wait() == 0
+            assert gt(*trace).wait() == 0
             size = ["--width", "12", "--height", "5", "--dpi", "100"]
             picture = str(FOLDER / f"{name}.png")
-            assert gt("visualize", log, "-o", picture, *size, **quiet).wait() == 0
+            assert gt("visualize", log, "-o", picture, *size).wait() == 0
     print(f"{', '.join(sorted(path.name for path in FOLDER.iterdir()))} in {FOLDER}")
     return 0
 

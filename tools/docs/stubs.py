@@ -228,7 +228,7 @@ def class_stub(kind: type) -> list[str]:
         elif isinstance(member, float):
             lines.append(f"    {name}: _float")
         elif isinstance(member, property):
-            result = annotated(inspect.signature(member.fget).return_annotation)
+            result = annotated(getattr(member.fget, "__annotations__", {}).get("return"))
             lines += ["    @property", *define(name, "(self)", result, member, "    ")]
         elif inspect.isfunction(member):
             result = annotated(inspect.signature(member).return_annotation)
@@ -291,7 +291,7 @@ def module_stub() -> str:
 
 def namespace_stub(module) -> str:
     """Return the stubs of a namespace of operations."""
-    doc = inspect.getdoc(module).split("\n")[0]
+    doc = (inspect.getdoc(module) or "").split("\n")[0]
     lines = ["__all__ = [", *(f'    "{name}",' for name in sorted(module.__all__)), "]", ""]
     for name in sorted(module.__all__):
         function = getattr(module, name)
