@@ -18,6 +18,11 @@ _transpose = Tensor.transpose
 def transpose(input: Tensor, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """Exchange two axes; without arguments the last two, like `.mT`.
 
+    Args:
+        input: the tensor.
+        dim0: one axis.
+        dim1: the other axis.
+
     >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
     (4, 3, 2)
     """
@@ -99,6 +104,11 @@ extend_tensor(
 def movedim(input: Tensor, source: Size, destination: Size) -> Tensor:
     """Move axes to other positions; the remaining axes keep their order.
 
+    Args:
+        input: the tensor.
+        source: one axis or several.
+        destination: the position of each in the result.
+
     >>> gt.movedim(gt.ones(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
@@ -177,6 +187,11 @@ def roll(input: Tensor, shifts: Size, dims: Dims = None) -> Tensor:
     """Shift the values along axes; values that leave at the end come back at the start.
 
     Without axes, all values in row-major order are shifted.
+
+    Args:
+        input: the tensor.
+        shifts: the number of positions, one for each axis.
+        dims: the axis or axes.
 
     >>> gt.roll(gt.arange(4), 1)
     tensor([3, 0, 1, 2], dtype=int64)

@@ -107,6 +107,13 @@ def pairwise_distance(
 ) -> Tensor:
     """Return the norm of `x1 - x2 + eps` along the last axis.
 
+    Args:
+        x1: vectors, along the last axis.
+        x2: vectors; broadcast.
+        p: the order of the norm.
+        eps: added to each difference.
+        keepdim: whether the last axis is kept with length 1.
+
     >>> gt.nn.functional.pairwise_distance(gt.zeros(1, 2), gt.tensor([[3.0, 4.0]]), eps=0)
     tensor([5.], dtype=float32)
     """
@@ -118,6 +125,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """Return the cosine of the angle between vectors along an axis: their product over their norms.
 
     Norms below `eps` count as `eps`, but their gradients are those of the norms.
+
+    Args:
+        x1: vectors.
+        x2: vectors; broadcast.
+        dim: the axis of a vector.
+        eps: the least norm to divide by.
 
     >>> gt.nn.functional.cosine_similarity(gt.tensor([[1.0, 0.0]]), gt.tensor([[1.0, 1.0]]))
     tensor([0.70710677], dtype=float32)

@@ -25,6 +25,11 @@ from gt.ops.sizes import method
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source = None) -> Tensor:
     """Fill with numbers uniform in [from_, to).
 
+    Args:
+        from_: the lower limit; PyTorch's name `from` is accepted.
+        to: the upper limit, which is not drawn.
+        generator: the source of random numbers; that of `gt.manual_seed` by default.
+
     >>> gt.zeros(2).uniform_(5, 6).floor()
     tensor([5., 5.], dtype=float32)
     """
@@ -49,6 +54,11 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source
 @method
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Source = None) -> Tensor:
     """Fill with numbers from a normal distribution.
+
+    Args:
+        mean: the mean.
+        std: the standard deviation, 0 or more.
+        generator: the source of random numbers; that of `gt.manual_seed` by default.
 
     >>> gt.zeros(2).normal_(3, 0)
     tensor([3., 3.], dtype=float32)

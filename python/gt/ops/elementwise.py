@@ -55,6 +55,11 @@ def div(
 ) -> Tensor:
     """Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
+    Args:
+        input: the dividend.
+        other: the divisor; both broadcast.
+        rounding_mode: None, "trunc" or "floor".
+
     >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
     tensor([ 3., -3.], dtype=float32)
     """

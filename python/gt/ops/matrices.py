@@ -89,6 +89,11 @@ def trace(input: Tensor) -> Tensor:
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers N - 1 to 0 of each element, or 0 to N - 1; N is the length by default.
 
+    Args:
+        x: a tensor of one axis.
+        N: the number of powers.
+        increasing: whether the powers start at 0.
+
     >>> gt.vander(gt.tensor([2.0, 3.0]), 3)
     tensor([[4., 2., 1.],
             [9., 3., 1.]], dtype=float32)

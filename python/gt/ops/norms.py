@@ -22,6 +22,13 @@ def norm(
     "fro" is the same as 2, and "nuc" the sum of the singular values of a matrix. See
     `gt.linalg.vector_norm` and `gt.linalg.matrix_norm`.
 
+    Args:
+        input: the tensor.
+        p: the order, a number, "fro" or "nuc".
+        dim: the axis or axes; all by default.
+        keepdim: whether these axes are kept with length 1.
+        dtype: the dtype that the values are cast to first.
+
     >>> gt.norm(gt.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
     tensor([ 5., 10.], dtype=float32)
     """
@@ -36,6 +43,12 @@ def norm(
 @operation(in_place=True, autocast="float32")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale down the slices along an axis whose norm of order p exceeds `maxnorm`, to `maxnorm`.
+
+    Args:
+        input: a tensor of two axes or more.
+        p: the order of the norm, above 0.
+        dim: the axis of the slices.
+        maxnorm: the largest norm.
 
     >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
     tensor([[0.6, 0.8],

@@ -17,7 +17,14 @@ def sort(
 ) -> ValuesIndices:
     """Sort the values along an axis; NaN counts as the largest.
 
-    Equal values keep their order, whether or not `stable` asks for it.
+    Args:
+        input: the tensor.
+        dim: the axis.
+        descending: whether the largest value comes first.
+        stable: accepted; the order of equal values is always kept.
+
+    Returns:
+        The sorted values, and int64 indices of them in the input.
 
     >>> gt.sort(gt.tensor([3.0, 1.0, 2.0])).indices
     tensor([1, 2, 0], dtype=int64)
@@ -50,6 +57,13 @@ def topk(
     input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> ValuesIndices:
     """Return the k largest (or smallest) values along an axis and their indices, always sorted.
+
+    Args:
+        input: the tensor.
+        k: the number of values.
+        dim: the axis.
+        largest: whether the largest values are returned.
+        sorted: accepted; the values are always sorted.
 
     >>> gt.topk(gt.tensor([3.0, 1.0, 2.0]), 2).values
     tensor([3., 2.], dtype=float32)

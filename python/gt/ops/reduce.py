@@ -43,6 +43,12 @@ def mean(
 ) -> Tensor:
     """Return the mean over axes, or of all values.
 
+    Args:
+        input: the tensor.
+        dim: the axis or axes; all by default.
+        keepdim: whether these axes are kept with length 1.
+        dtype: the dtype that the values are cast to first.
+
     >>> gt.mean(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
     tensor([1.5, 3.5], dtype=float32)
     """
@@ -54,6 +60,12 @@ def prod(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     """Return the product over axes, or of all values; int64 for bool and integers.
+
+    Args:
+        input: the tensor.
+        dim: the axis or axes; all by default.
+        keepdim: whether these axes are kept with length 1.
+        dtype: the dtype that the values are cast to first.
 
     >>> gt.prod(gt.tensor([2.0, 3.0]))
     tensor(6., dtype=float32)
@@ -140,6 +152,12 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = N
     `max()` is a tensor without axes, `max(dim)` a pair `(values, indices)`, `max(other)` the
     elementwise maximum, and `max(axis=...)`, as in NumPy, the values alone.
 
+    Args:
+        input: the tensor.
+        dim: the axis, or the other tensor.
+        keepdim: whether the axis is kept with length 1.
+        axis: NumPy's name: one axis or several.
+
     >>> gt.max(gt.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
     tensor([1, 0], dtype=int64)
     """
@@ -183,6 +201,11 @@ def _extreme(
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Return whether any value is nonzero, over axes or over all.
 
+    Args:
+        input: the tensor.
+        dim: the axis or axes; all by default.
+        keepdim: whether these axes are kept with length 1.
+
     >>> gt.any(gt.tensor([0.0, 2.0]))
     tensor(True, dtype=bool)
     """
@@ -193,6 +216,11 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 @operation
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Return whether all values are nonzero, over axes or over all.
+
+    Args:
+        input: the tensor.
+        dim: the axis or axes; all by default.
+        keepdim: whether these axes are kept with length 1.
 
     >>> gt.all(gt.tensor([0.0, 2.0]))
     tensor(False, dtype=bool)
@@ -209,6 +237,11 @@ def _is_empty(dim: Dims) -> bool:
 @operation(autocast="float32")
 def softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tensor:
     """Return exp(x) divided by its sum along an axis.
+
+    Args:
+        input: floats.
+        dim: the axis.
+        dtype: the dtype that the values are cast to first.
 
     >>> gt.softmax(gt.tensor([0.0, 0.0]), dim=0)
     tensor([0.5, 0.5], dtype=float32)

@@ -30,6 +30,11 @@ def select(input: Tensor, dim: int, index: int | Tensor) -> Tensor:
 
     If the index is a tensor, it is not fetched, and the slice is a copy.
 
+    Args:
+        input: the tensor.
+        dim: the axis.
+        index: the position, from the back if below 0.
+
     >>> gt.select(gt.arange(4).reshape(2, 2), 1, 0)
     tensor([0, 2], dtype=int64)
     """
@@ -78,6 +83,13 @@ def slice(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """Return a view of the slices from `start` to `end` along an axis, like a slice of a list.
+
+    Args:
+        input: the tensor.
+        dim: the axis.
+        start: the first position; from the back if below 0.
+        end: the position after the last.
+        step: the distance from one position to the next, 1 or more.
 
     >>> gt.slice(gt.arange(5), 0, 1, -1)
     tensor([1, 2, 3], dtype=int64)

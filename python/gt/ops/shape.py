@@ -103,6 +103,11 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Size) -> Tensor:
     """Split an axis into several; one of their lengths may be -1.
 
+    Args:
+        input: the tensor.
+        dim: the axis.
+        sizes: the lengths of the new axes.
+
     >>> gt.unflatten(gt.ones(6, 2), 0, (2, -1)).shape
     (2, 3, 2)
     """

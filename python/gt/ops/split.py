@@ -16,6 +16,14 @@ _parts, _chunks = Tensor.split, Tensor.chunk
 def split(tensor: Tensor, split_size_or_sections: Size, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis into parts of one length, the last perhaps shorter, or of given lengths.
 
+    Args:
+        tensor: the tensor.
+        split_size_or_sections: the length of all parts but the last, or a list of the lengths.
+        dim: the axis.
+
+    Returns:
+        Views of the tensor.
+
     >>> gt.split(gt.arange(5), 3)
     (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
     """
@@ -65,6 +73,14 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis into at most `chunks` parts of one length, the last perhaps shorter.
 
+    Args:
+        input: the tensor.
+        chunks: the largest number of parts.
+        dim: the axis.
+
+    Returns:
+        Views of the tensor.
+
     >>> gt.chunk(gt.arange(5), 2)
     (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
     """
@@ -81,6 +97,14 @@ def tensor_split(
     """Split along an axis before each index, or into n parts, the first ones perhaps longer.
 
     Indices in a tensor are fetched: the shapes of the parts depend on them.
+
+    Args:
+        input: the tensor.
+        indices_or_sections: the indices before which to split, or the number of parts.
+        dim: the axis.
+
+    Returns:
+        Views of the tensor.
 
     >>> gt.tensor_split(gt.arange(5), 2)
     (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))

@@ -98,6 +98,11 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
     If windows overlap, the result cannot be changed in place.
 
+    Args:
+        dimension: the axis.
+        size: the length of a window.
+        step: the distance from one window to the next.
+
     >>> gt.arange(4).unfold(0, 2, 1)
     tensor([[0, 1],
             [1, 2],

@@ -122,7 +122,13 @@ def hessian(
 ) -> Tensors | tuple[Tensors, ...]:
     """Return the second derivatives of a single number by every pair of input elements.
 
-    Arguments as for `jacobian`.
+    Args:
+        func: a function of the inputs that returns a single number.
+        inputs: one tensor or a tuple.
+        create_graph: make the results differentiable.
+        strict: raise if a result does not depend on an input, rather than return zeros.
+        vectorize: accepted as by `jacobian`.
+        outer_jacobian_strategy: accepted as by `jacobian`.
 
     >>> gt.autograd.functional.hessian(lambda x: (x**3).sum(), gt.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],

@@ -35,6 +35,12 @@ def hardtanh(
 ) -> Tensor:
     """Clamp values to [min_val, max_val]; at the limits themselves, the gradient is 0.
 
+    Args:
+        input: the tensor.
+        min_val: the lower limit.
+        max_val: the upper limit.
+        inplace: whether to store the result in the input.
+
     >>> gt.nn.functional.hardtanh(gt.tensor([-3.0, 0.5, 3.0]))
     tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
@@ -51,6 +57,11 @@ def _between(input: Tensor, low: float, high: float) -> Tensor:
 @function(namespace=NN)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return x where it is positive, negative_slope * x elsewhere.
+
+    Args:
+        input: floats.
+        negative_slope: the slope of negative values; below 0 it has no gradient in place.
+        inplace: whether to store the result in the input.
 
     >>> gt.nn.functional.leaky_relu(gt.tensor([-1.0, 2.0]), 0.5)
     tensor([-0.5,  2. ], dtype=float32)
@@ -95,6 +106,13 @@ def rrelu(
 
     In training mode, each slope is drawn from [lower, upper); otherwise all are their mean.
 
+    Args:
+        input: floats.
+        lower: the lowest slope.
+        upper: the highest slope.
+        training: whether slopes are drawn.
+        inplace: whether to store the result in the input.
+
     >>> gt.nn.functional.rrelu(gt.tensor([-1.0, 2.0]), 0.0, 1.0)
     tensor([-0.5,  2. ], dtype=float32)
     """
@@ -109,6 +127,12 @@ def rrelu(
 @function(namespace=NN)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return x where it is above the threshold, the value elsewhere.
+
+    Args:
+        input: the tensor.
+        threshold: the limit.
+        value: the value of elements that are not above it.
+        inplace: whether to store the result in the input.
 
     >>> gt.nn.functional.threshold(gt.tensor([0.5, 2.0]), 1, 20)
     tensor([20.,  2.], dtype=float32)

@@ -43,7 +43,13 @@ def binary_cross_entropy(
     loss is NaN. PyTorch raises an error instead; GT does not, because that would wait for values.
     `GT_CHECK_NAN=1` finds the operation.
 
-    `weight` has a factor for each element's loss.
+    Args:
+        input: probabilities.
+        target: probabilities, of the input's shape.
+        weight: a factor for each element's loss.
+        size_average: deprecated.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
 
     >>> gt.nn.functional.binary_cross_entropy(gt.tensor([0.5, 1.0]), gt.tensor([1.0, 1.0]))
     tensor(0.3465736, dtype=float32)
@@ -67,7 +73,14 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Return the binary cross entropy of sigmoid(input), exact for inputs of any size.
 
-    `weight` has a factor for each element's loss, `pos_weight` for the loss of positive targets.
+    Args:
+        input: logits: the sigmoid of them is the probability.
+        target: probabilities, of the input's shape.
+        weight: a factor for each element's loss.
+        size_average: deprecated.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
+        pos_weight: a factor for the loss of positive targets; broadcast.
 
     >>> gt.nn.functional.binary_cross_entropy_with_logits(gt.tensor([0.0]), gt.tensor([1.0]))
     tensor(0.6931472, dtype=float32)

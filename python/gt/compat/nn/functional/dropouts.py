@@ -17,6 +17,12 @@ from .common import NN, given, wide
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set each element to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
+    Args:
+        input: floats or complex numbers.
+        p: the probability, from 0 to 1.
+        training: whether to drop at all; otherwise the input is returned.
+        inplace: whether to store the result in the input.
+
     >>> gt.nn.functional.dropout(gt.ones(2), 1.0)
     tensor([0., 0.], dtype=float32)
     """
@@ -67,6 +73,12 @@ def dropout1d(
 
     The input is (samples, channels, length) or (channels, length).
 
+    Args:
+        input: (samples, channels, length) or (channels, length).
+        p: the probability, from 0 to 1.
+        training: whether to drop at all; otherwise the input is returned.
+        inplace: whether to store the result in the input.
+
     >>> gt.nn.functional.dropout1d(gt.ones(1, 2), 1.0)
     tensor([[0., 0.]], dtype=float32)
     """
@@ -83,6 +95,12 @@ def dropout2d(
 
     The input is (samples, channels, height, width).
 
+    Args:
+        input: (samples, channels, height, width).
+        p: the probability, from 0 to 1.
+        training: whether to drop at all; otherwise the input is returned.
+        inplace: whether to store the result in the input.
+
     >>> gt.nn.functional.dropout2d(gt.ones(1, 1, 1, 2), 1.0)
     tensor([[[[0., 0.]]]], dtype=float32)
     """
@@ -97,6 +115,12 @@ def dropout3d(
     """Set each channel to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
     The input is (samples, channels, depth, height, width) or (channels, depth, height, width).
+
+    Args:
+        input: (samples, channels, depth, height, width) or (channels, depth, height, width).
+        p: the probability, from 0 to 1.
+        training: whether to drop at all; otherwise the input is returned.
+        inplace: whether to store the result in the input.
 
     >>> gt.nn.functional.dropout3d(gt.ones(1, 1, 1, 1, 1), 1.0)
     tensor([[[[[0.]]]]], dtype=float32)
@@ -122,6 +146,12 @@ def alpha_dropout(
 
     Dropped elements are set to selu's limit at minus infinity; all are then scaled and shifted.
 
+    Args:
+        input: floats or complex numbers.
+        p: the probability, from 0 to 1.
+        training: whether to drop at all; otherwise the input is returned.
+        inplace: whether to store the result in the input.
+
     >>> gt.nn.functional.alpha_dropout(gt.ones(2), 0.5, training=False)
     tensor([1., 1.], dtype=float32)
     """
@@ -137,6 +167,12 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Drop entire channels, axis 1, as `alpha_dropout` drops elements.
+
+    Args:
+        input: (samples, channels, ...).
+        p: the probability, from 0 to 1.
+        training: whether to drop at all; otherwise the input is returned.
+        inplace: whether to store the result in the input.
 
     >>> gt.nn.functional.feature_alpha_dropout(gt.ones(1, 2), 0.5, training=False)
     tensor([[1., 1.]], dtype=float32)

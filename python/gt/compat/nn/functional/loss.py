@@ -33,6 +33,14 @@ def l1_loss(
 ) -> Tensor:
     """Return |input - target|; with `weight`, its weighted mean.
 
+    Args:
+        input: the predictions.
+        target: the true values, of the input's shape.
+        size_average: deprecated.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
+        weight: a factor for each element, of the same shape.
+
     >>> gt.nn.functional.l1_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
     tensor(3., dtype=float32)
     """
@@ -51,6 +59,14 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Return (input - target)²; with `weight`, its weighted mean.
+
+    Args:
+        input: the predictions.
+        target: the true values, of the input's shape.
+        size_average: deprecated.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
+        weight: a factor for each element, of the same shape.
 
     >>> gt.nn.functional.mse_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
     tensor(13., dtype=float32)
@@ -95,6 +111,14 @@ def smooth_l1_loss(
 ) -> Tensor:
     """Return d² / (2 beta) for distances d below beta, d - beta / 2 for others (Girshick, 2015).
 
+    Args:
+        input: the predictions.
+        target: the true values, of the input's shape.
+        size_average: deprecated.
+        reduce: deprecated.
+        reduction: "mean", "sum" or "none".
+        beta: the distance from which on the loss is a straight line; 0 for `l1_loss`.
+
     >>> gt.nn.functional.smooth_l1_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
     tensor([0.125, 2.5  ], dtype=float32)
     """
@@ -115,6 +139,13 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Return d² / 2 for distances d below delta, delta * (d - delta / 2) for others (Huber, 1964).
+
+    Args:
+        input: the predictions.
+        target: the true values, of the input's shape.
+        reduction: "mean", "sum" or "none".
+        delta: the distance from which on the loss is a straight line, above 0.
+        weight: a factor for each element, of the same shape.
 
     >>> gt.nn.functional.huber_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
     tensor([0.125, 2.5  ], dtype=float32)

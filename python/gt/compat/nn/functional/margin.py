@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import gt
 from gt._gt import Tensor, arange_beside
@@ -252,7 +252,7 @@ def triplet_margin_loss(
     def distance(x: Tensor, y: Tensor) -> Tensor:
         return gt.nn.functional.pairwise_distance(x, y, p, eps)
 
-    loss = _triplet("triplet_margin_loss", distance, anchor, positive, negative, margin, swap)
+    loss = _triplet("triplet_margin_loss", distance, (anchor, positive, negative), margin, swap)
     return reduced("triplet_margin_loss", loss, reduction, size_average, reduce)
 
 
@@ -280,20 +280,14 @@ def triplet_margin_with_distance_loss(
     check_reduction(name, reduction)
     distance = distance_function or gt.nn.functional.pairwise_distance
     return reduced(
-        name, _triplet(name, distance, anchor, positive, negative, margin, swap), reduction
+        name, _triplet(name, distance, (anchor, positive, negative), margin, swap), reduction
     )
 
 
 def _triplet(
-    name: str,
-    distance: Callable[..., Tensor],
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float,
-    swap: bool,
+    name: str, distance: Callable[..., Tensor], of: Sequence[Tensor], margin: float, swap: bool
 ) -> Tensor:
-    """Return the loss of each sample; `swap` also uses the distance of positive and negative."""
+    anchor, positive, negative = of
     if margin <= 0:
         raise ValueError(f"{name}: margin is {margin}, expected more than 0")
     if not anchor.ndim == positive.ndim == negative.ndim:

@@ -24,6 +24,14 @@ def layer_norm(
 ) -> Tensor:
     """Return weight * (x - mean) / sqrt(var + eps) + bias over the last axes (Ba et al., 2016).
 
+    Args:
+        input: floats.
+        normalized_shape: the shape of the last axes, over which mean and variance are computed; or
+            the length of the last one.
+        weight: a factor for each element of these axes.
+        bias: a term added to each element of these axes.
+        eps: added to the variance.
+
     >>> gt.nn.functional.layer_norm(gt.tensor([1.0, 3.0]), (2,))
     tensor([-0.999995,  0.999995], dtype=float32)
     """
@@ -40,6 +48,13 @@ def rms_norm(
     """Return weight * x / sqrt(mean(x²) + eps) over the last axes (Zhang and Sennrich, 2019).
 
     By default, eps is the machine epsilon of the dtype, of float32 for 16-bit floats.
+
+    Args:
+        input: floats or complex numbers.
+        normalized_shape: the shape of the last axes, over which the mean is computed; or the length
+            of the last one.
+        weight: a factor for each element of these axes.
+        eps: added to the mean of squares.
 
     >>> gt.nn.functional.rms_norm(gt.tensor([1.0, 7.0]), (2,))
     tensor([0.2, 1.4], dtype=float32)
@@ -64,6 +79,14 @@ def group_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalize groups of channels, axis 1, in each sample (Wu and He, 2018).
+
+    Args:
+        input: (samples, channels, ...).
+        num_groups: the number of groups, a divisor of the number of channels; mean and variance are
+            computed over each.
+        weight: a factor for each channel.
+        bias: a term added to each channel.
+        eps: added to the variance.
 
     >>> gt.nn.functional.group_norm(gt.tensor([[1.0, 3.0]]), 1)
     tensor([[-0.999995,  0.999995]], dtype=float32)

@@ -36,6 +36,11 @@ def _elu(x: Tensor, alpha: float, scale: float = 1.0, input_scale: float = 1.0) 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
 
+    Args:
+        input: floats.
+        alpha: minus the limit at minus infinity.
+        inplace: whether to store the result in the input.
+
     >>> gt.nn.functional.elu(gt.tensor([-1.0, 2.0]))
     tensor([-0.63212055,  2.        ], dtype=float32)
     """
@@ -46,6 +51,11 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 @function(namespace=NN)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017).
+
+    Args:
+        input: floats.
+        alpha: minus the limit at minus infinity; not 0.
+        inplace: whether to store the result in the input.
 
     >>> gt.nn.functional.celu(gt.tensor([-1.0, 2.0]), 2.0)
     tensor([-0.78693867,  2.        ], dtype=float32)
