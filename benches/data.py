@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from programs import Printing
 from sides import Side
 
 HERE = Path(__file__).resolve().parent
@@ -38,12 +39,10 @@ def start_cluster(prefix: list[str]) -> tuple[str, list[subprocess.Popen]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    processes = []
+    processes: list[subprocess.Popen] = []
     for program in ("gt.server", "gt.worker"):
         command = [*prefix, sys.executable, "-m", program, "-p", port]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=environment(), start_new_session=True
-        )
+        process = Printing(command, env=environment(), start_new_session=True)
         processes.append(process)
         assert process.stdout.readline().startswith("gt "), f"{program} did not start"
     return f"localhost:{port}", processes[::-1]
@@ -90,7 +89,7 @@ def main() -> None:
     parser.add_argument("--milliseconds", type=float, default=40, help="duration of a step")
     args = parser.parse_args()
     lines = measure("embedded", "embedded", LARGE, args)
-    sides = [("tcp, one machine", [], LARGE)]
+    sides: list[tuple[str, list[str], list[int]]] = [("tcp, one machine", [], LARGE)]
     if can_be_apart():
         sides.append(("tcp, no shared memory", APART, SMALL))
     for name, prefix, sizes in sides:

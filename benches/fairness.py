@@ -8,13 +8,14 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+from programs import Asked
 from sides import write_part
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
@@ -27,17 +28,17 @@ HEADING = "## Many users"
 class Client:
     """A process with a session, which keeps a worker busy ("flood") or fetches values ("ask")."""
 
-    def __init__(self, address: str, kind: str, name: str, threads: int = 1, key: str = "", *more):
+    def __init__(
+        self, address: str, kind: str, name: str, threads: int = 1, key: str = "", *more: str
+    ):
         command = [sys.executable, str(RUNNER), address, kind, name, str(threads), *more]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         env = {**os.environ, "GT_KEY": key} if key else None
-        self.process = subprocess.Popen(command, text=True, env=env, **pipes)
+        self.process = Asked(command, env=env)
         assert self.process.stdout.readline() == "ready\n", name
 
     def begin(self, seconds: float) -> None:
         """Start a round."""
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
+        self.process.say(f"{seconds}")
 
     def end(self) -> list[float]:
         """Wait for the end of the round, and return its results."""
@@ -45,8 +46,7 @@ class Client:
 
     def stop(self) -> None:
         """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
+        self.process.stop(timeout=60)
 
 
 @contextmanager
@@ -146,7 +146,8 @@ def ratio(runners: list[Client], seconds: float, address: str, key: str) -> floa
     return second / first
 
 
-MIXES = {
+#: The kind, the work and perhaps the threads of each client.
+MIXES: dict[str, list[tuple[Any, ...]]] = {
     "512 and 2048 products": [("flood", "p512"), ("flood", "p2048")],
     "128 and 1280 products (1 : 1000)": [("flood", "p128"), ("flood", "p1280")],
     "1 and 8 threads": [("flood", "p256"), ("flood", "p256", 8)],

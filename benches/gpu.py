@@ -20,6 +20,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from programs import Asked
+
 HERE = Path(__file__).resolve().parent
 HEADING = "## On a GPU\n"
 
@@ -66,14 +68,11 @@ class Runner:
             paths = [str(HERE.parent / "tests" / "gpu"), os.environ.get("PYTHONPATH")]
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
             environment["GT_BACKEND"] = "standin:StandInEngine"
+        script = str(HERE / "processes" / "gpu.py")
         self.errors = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(
-            [sys.executable, HERE / "processes" / "gpu.py", same, "bus" if side == "bus" else work]
-            + ["tiny"] * tiny,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        self.process = Asked(
+            [sys.executable, script, same, "bus" if side == "bus" else work, *["tiny"] * tiny],
             stderr=self.errors,
-            text=True,
             env=environment,
         )
 
@@ -84,8 +83,7 @@ class Runner:
     def run(self) -> float:
         """Run one round; return the seconds of one use."""
         time.sleep(0.1)
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        self.process.say("go")
         return float(self._answer())
 
     def _answer(self) -> str:
@@ -195,7 +193,8 @@ def main() -> int:
     if not args.tiny and not torch.cuda.is_available():
         print("NO GPU: nothing was measured (--tiny runs small versions)", file=sys.stderr)
         return 0
-    lines, fine = [], True
+    lines: list[str] = []
+    fine = True
     for work in args.work:
         made, all_ran = measure(work, rounds, args.tiny)
         lines, fine = lines + made, fine and all_ran

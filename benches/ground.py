@@ -6,6 +6,7 @@ to itself (A/A) shows the noise. Rounds alternate between the versions; the tabl
 """
 
 import argparse
+import json
 import os
 import re
 import socket
@@ -15,6 +16,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from programs import Asked, Printing
 
 HERE = Path(__file__).resolve().parent
 HEADING = "## The ground\n"
@@ -39,7 +42,7 @@ def cargo(package: str, example: str) -> str:
 def start(python: str, module: str, *arguments: str) -> subprocess.Popen:
     """Start a server or worker and wait for its first line."""
     command = [python, "-m", module, *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = Printing(command)
     process.stdout.readline()
     return process
 
@@ -48,27 +51,20 @@ class Session:
     """A process that runs rounds on demand, as a client or embedded."""
 
     def __init__(self, python: str, script: str, *arguments: str):
-        self.process = subprocess.Popen(
+        self.process = Asked(
             [python, HERE / "processes" / script, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
         )
         assert self.process.stdout.readline() == "ready\n", f"{script} did not start"
 
     def run(self, name: str) -> float:
         """Run one round; return microseconds."""
         time.sleep(0.1)
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        found = re.search(r'"us": ([\d.]+)|^([\d.]+)', line)
-        return float(found[1] or found[2])
+        line = self.process.ask(name)
+        return float(json.loads(line)["us"] if line.startswith("{") else line)
 
     def stop(self) -> None:
         """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
+        self.process.stop(timeout=60)
 
 
 class Side:
@@ -76,7 +72,7 @@ class Side:
 
     def __init__(self, python: str):
         self.python = python
-        self.processes = []
+        self.processes: list[subprocess.Popen] = []
         one, two = self.cluster(1), self.cluster(2)
         self.embedded = Session(python, "side.py", "embedded", "2")
         self.tcp = Session(python, "side.py", one, "2")
@@ -144,7 +140,7 @@ def instructions(python: str) -> float:
                 env={**os.environ, "GT_AUTO_COMPILE": "0"},
                 check=True,
             )
-            totals.append(int(re.search(r"Collected : (\d+)", done.stderr)[1]))
+            totals.append(int(re.findall(r"Collected : (\d+)", done.stderr)[0]))
     return (totals[1] - totals[0]) / 4_000
 
 
@@ -155,7 +151,7 @@ def sessions(base: str | None, rounds: int) -> list[str]:
         pythons |= {"base": base, "again": base}
     sides = {name: Side(python) for name, python in pythons.items()}
     torch = Session(sys.executable, "side.py", "torch", "2")
-    found = {name: [] for name in sides}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
     torch_found = []
     for _ in range(rounds):
         torch_found.append({name: torch.run(name) for name in ("add", "item", "mlp")})

@@ -19,8 +19,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from callgrind import command, profile
 
@@ -76,7 +77,8 @@ def count(side: str, variables: dict[str, str], loop: str) -> dict:
         )
         executed = profile(folder)
     rounds = int(done.stdout.split()[-1])
-    threads, crates = Counter(), Counter()
+    threads: dict[str, float] = defaultdict(float)
+    crates: dict[str, float] = defaultdict(float)
     for (thread, crate), instructions in executed.items():
         threads["client" if thread == 1 else "others"] += instructions / rounds
         crates[crate] += instructions / rounds
@@ -84,9 +86,14 @@ def count(side: str, variables: dict[str, str], loop: str) -> dict:
     return {
         "total": round(total),
         "processor": processor(),
-        "threads": {name: round(of) for name, of in threads.most_common()},
-        "crates": {name: round(of) for name, of in crates.most_common() if of > 0.005 * total},
+        "threads": {name: round(of) for name, of in falling(threads)},
+        "crates": {name: round(of) for name, of in falling(crates) if of > 0.005 * total},
     }
+
+
+def falling(counts: dict[str, float]) -> list[tuple[str, float]]:
+    """Return counts with their names, the largest first."""
+    return sorted(counts.items(), key=lambda pair: -pair[1])
 
 
 def least(side: str, variables: dict[str, str], loop: str, record: dict | None) -> dict:
@@ -175,7 +182,9 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="record lower counts")
     parser.add_argument("--reason", help="record higher counts as well, for this reason")
     args = parser.parse_args()
-    file = json.loads(RECORD.read_text()) if RECORD.exists() else {"python": PYTHON, "loops": {}}
+    file: dict[str, Any] = {"python": PYTHON, "loops": {}}
+    if RECORD.exists():
+        file = json.loads(RECORD.read_text())
     if file["python"] != PYTHON:
         print(f"SKIPPED: the recorded counts are for Python {file['python']}, this is {PYTHON}")
         return 0

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from programs import Asked
 from run import cluster
 
 HERE = Path(__file__).resolve().parent
@@ -57,12 +58,9 @@ class Runner:
 
     def __init__(self, side: str, threads: int, work: str, environment: dict[str, str]):
         flags = "--xla_cpu_multi_thread_eigen=true"
-        self.process = subprocess.Popen(
+        self.process = Asked(
             [sys.executable, HERE / "processes" / "hot.py", side, str(threads), work],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
             env={
                 **os.environ,
                 **environment,
@@ -79,14 +77,11 @@ class Runner:
     def run(self) -> dict:
         """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self.process.ask("go"))
 
     def stop(self) -> None:
         """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
+        self.process.stop(timeout=30)
 
 
 def measure(work: str, threads: int, rounds: int, wanted: list[str]) -> list[str]:

@@ -24,12 +24,6 @@ def memory(pid: int) -> int:
     return int(status.partition("VmRSS:")[2].split()[0]) << 10
 
 
-def say(side: Side, command: str) -> None:
-    """Send a command, whose answer is read later."""
-    side.process.stdin.write(command + "\n")
-    side.process.stdin.flush()
-
-
 def trips(side: Side) -> str:
     """Return percentiles of a session's round trips and the longest, in milliseconds."""
     times = sorted(map(float, side.process.stdout.readline().split()))
@@ -48,15 +42,14 @@ def measure(live: int, seconds: float, workers: int, *options: str) -> str:
         stack.callback(tenant.stop)
         stack.callback(other.stop)
         before = memory(server), memory(worker)
-        say(tenant, f"hold {live}")
-        tenant.process.stdout.readline()
+        tenant.process.ask(f"hold {live}")
         held = memory(server), memory(worker)
         cells = [f"{live:,}"]
         for after, first in zip(held, before, strict=True):
             cells.append(f"{(after - first) / live:.0f} B")
         for command in ("loop", "steps"):
-            say(tenant, f"{command} {seconds}")
-            say(other, f"trips {seconds}")
+            tenant.process.say(f"{command} {seconds}")
+            other.process.say(f"trips {seconds}")
             beside = trips(other)
             time = float(tenant.process.stdout.readline())
             cells += [f"{time * 1e6:.1f} us", beside]

@@ -10,9 +10,13 @@ import argparse
 import statistics
 import sys
 import time
+from collections.abc import Callable, Iterable
 
 from sides import Side
 from workloads.operations import THREADS, works
+
+#: What is shown of the rounds: their median, and of their shortest times the shortest.
+MIDDLE_AND_LEAST: tuple[Callable[[Iterable[float]], float], ...] = (statistics.median, min)
 
 
 def play(side: str) -> None:
@@ -46,7 +50,7 @@ def main() -> None:
                 median, fastest = map(float, process.ask(name).split())
                 times[side].append((median, fastest))
         cells = [name]
-        for number, over in enumerate((statistics.median, min)):
+        for number, over in enumerate(MIDDLE_AND_LEAST):
             torch, gt = (over(pair[number] for pair in times[side]) for side in ("torch", "gt"))
             cells += [f"{torch:.2f} ms", f"{gt:.2f} ms", f"{gt / torch:.2f}"]
         print(f"| {' | '.join(cells)} |", flush=True)

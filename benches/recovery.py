@@ -15,6 +15,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from programs import Asked
 from sides import Side, write_part
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
@@ -65,17 +66,13 @@ class Steps:
     """A program that trains, and the time at which it completed each step."""
 
     def __init__(self, address: str, work: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = Asked(
             [sys.executable, RUNNER, address, work],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
         )
         assert self.process.stdout.readline() == "ready\n"
         self.done: list[float] = []
-        self.process.stdin.write("steps 100000\n")
-        self.process.stdin.flush()
+        self.process.say("steps 100000")
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -288,8 +285,8 @@ def main() -> None:
     print(done.stdout.strip(), flush=True)
     lines += ["", done.stdout.strip()]
     if args.write:
-        command = "`python benches/recovery.py --write docs/benchmarks.md`"
-        intro = f"Medians of alternating rounds, one server, workers of one thread: {command}."
+        own = "`python benches/recovery.py --write docs/benchmarks.md`"
+        intro = f"Medians of alternating rounds, one server, workers of one thread: {own}."
         write_part(args.write, HEADING, [intro, "", *lines, ""])
 
 

@@ -53,7 +53,7 @@ def build(folder: Path) -> None:
     python = folder / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "maturin", "numpy"], check=True)
     environment = {**os.environ, "VIRTUAL_ENV": str(folder)}
-    command = [folder / "bin" / "maturin", "develop", "--release"]
+    command: list[str | Path] = [folder / "bin" / "maturin", "develop", "--release"]
     subprocess.run(command, cwd=source, env=environment, check=True)
     print(f"built: {python}")
 

@@ -15,6 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+from programs import Asked, Printing
+
 HERE = Path(__file__).resolve().parent
 NAMES = {
     "add": "small add, chain of 1,000, per operation",
@@ -35,11 +37,8 @@ class Runner:
 
     def __init__(self, side: str, threads: int):
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        self.process = subprocess.Popen(
+        self.process = Asked(
             [sys.executable, HERE / "processes" / "side.py", side, str(threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
             env=environment,
         )
         assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
@@ -47,14 +46,11 @@ class Runner:
     def run(self, name: str) -> dict:
         """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self.process.ask(name))
 
     def stop(self) -> None:
         """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=20)
+        self.process.stop(timeout=20)
 
 
 def cluster(threads: int) -> tuple[str, list[subprocess.Popen]]:
@@ -67,17 +63,9 @@ def cluster(threads: int) -> tuple[str, list[subprocess.Popen]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        [*pin, sys.executable, "-m", "gt.server", "-p", str(port)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    server = Printing([*pin, sys.executable, "-m", "gt.server", "-p", str(port)])
     server.stdout.readline()
-    worker = subprocess.Popen(
-        [*pin, sys.executable, "-m", "gt.worker", "-p", str(port)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    worker = Printing([*pin, sys.executable, "-m", "gt.worker", "-p", str(port)])
     worker.stdout.readline()
     return f"localhost:{port}", [worker, server]
 

@@ -17,6 +17,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from programs import Printing
+
 #: The parts of scheduling, by parts of the paths of their files.
 PARTS = {
     "turns: policies, queues of sessions and lanes, flow control": (
@@ -55,11 +57,9 @@ def executed(folder: Path, port: str, rounds: int) -> tuple[Counter, Counter]:
         "worker": ["gt.worker", "--host", "localhost", "-p", port, "--threads", "1"],
     }.items():
         tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / name}"]
-        process = subprocess.Popen(
+        process = Printing(
             [*tool, sys.executable, "-m", *command],
-            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
         )
         processes.append(process)
         assert process.stdout.readline().startswith("gt "), f"the {name} does not start"

@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from programs import Asked, Printing
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -20,11 +22,8 @@ class Runner:
     """A benchmark process that runs rounds on demand."""
 
     def __init__(self, side: str):
-        self.process = subprocess.Popen(
+        self.process = Asked(
             [sys.executable, HERE / "processes" / "sharding.py", side],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
         )
         assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
         self.times: dict[str, list[float]] = {}
@@ -32,9 +31,7 @@ class Runner:
     def run(self, name: str) -> None:
         """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        self.times.setdefault(name, []).append(json.loads(self.process.stdout.readline())["us"])
+        self.times.setdefault(name, []).append(json.loads(self.process.ask(name))["us"])
 
     def median(self, name: str) -> float:
         """Return the median over the rounds, without the first one."""
@@ -42,8 +39,7 @@ class Runner:
 
     def stop(self) -> None:
         """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
+        self.process.stop(timeout=30)
 
 
 def cluster(workers: int, python: str = sys.executable) -> tuple[str, list[subprocess.Popen]]:
@@ -51,11 +47,9 @@ def cluster(workers: int, python: str = sys.executable) -> tuple[str, list[subpr
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    processes = []
+    processes: list[subprocess.Popen] = []
     for command in [["gt.server"], *[["gt.worker", "--threads", "1"]] * workers]:
-        process = subprocess.Popen(
-            [python, "-m", *command, "-p", port], stdout=subprocess.PIPE, text=True
-        )
+        process = Printing([python, "-m", *command, "-p", port])
         process.stdout.readline()
         processes.insert(0, process)
     return f"localhost:{port}", processes

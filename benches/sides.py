@@ -1,10 +1,11 @@
 """The sides of a benchmark: processes that run rounds on demand."""
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
+
+from programs import Asked
 
 
 class Side:
@@ -12,16 +13,13 @@ class Side:
 
     def __init__(
         self,
-        script: str,
+        script: str | Path,
         *arguments: str,
         environment: dict[str, str] | None = None,
         python: str = sys.executable,
     ):
-        self.process = subprocess.Popen(
+        self.process = Asked(
             [python, Path(script).resolve(), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
             env={**os.environ, **(environment or {})},
         )
         ready = self.process.stdout.readline().strip() == "ready"
@@ -30,14 +28,11 @@ class Side:
     def ask(self, name: str) -> str:
         """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline()
+        return self.process.ask(name)
 
     def stop(self) -> None:
         """End the process."""
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
+        self.process.stop(timeout=30)
 
 
 def in_turn(runners: dict[str, Side], rounds: int) -> dict[str, list[str]]:

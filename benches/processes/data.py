@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from itertools import cycle, islice
+from typing import Any
 
 import gt
 import numpy as np
@@ -36,7 +37,7 @@ def run(mode: str, megabytes: float, milliseconds: float, steps: int, waits: boo
     # The first batch cannot be hidden behind a step.
     STEP(next(batches), milliseconds=0.0).item()
     start = time.perf_counter()
-    total = 0.0
+    total: Any = 0.0
     for number, batch in enumerate(batches, 1):
         result = STEP(batch, milliseconds=milliseconds)
         total = total + result

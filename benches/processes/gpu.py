@@ -94,7 +94,8 @@ def main() -> None:
         settle(work, step)
     print("ready", first, flush=True)
     for _ in sys.stdin:
-        times, since = [], time.perf_counter()
+        times: list[float] = []
+        since = time.perf_counter()
         while not times or time.perf_counter() - since < ROUND_S:
             times.append(use(work, step))
         print(sorted(times)[len(times) // 2] / getattr(work, "parts", 1), flush=True)

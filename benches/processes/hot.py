@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import time
+from typing import Any
 
 SIDE, THREADS, NAME = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 if THREADS == 1:
@@ -84,6 +85,8 @@ class Forward:
     """Operations that compilers fuse with products and reductions; an element is fetched."""
 
     uses, repeats = 10, 5
+    shapes: tuple[tuple[int, ...], ...]
+    compute: Any
 
     def __init__(self):
         self.operands = [tensor(*shape) for shape in self.shapes]
@@ -138,6 +141,10 @@ class Training:
 
     fetches = False
     uses, repeats = 20, 5
+    parameters: Any
+    data: Any
+    loss: Any
+    rate: float
 
     def __init__(self):
         self.last = math.inf
@@ -311,7 +318,7 @@ class Transformer(Training):
         return moved, first, second, count
 
 
-WORK = {
+WORK: dict[str, type[Any]] = {
     "mlp": Mlp,
     "chain": Chain,
     "small": SmallMlp,
@@ -340,7 +347,7 @@ if os.environ.get("GT_AUTO_COMPILE") == "1":
             break
         time.sleep(0.5)
 print("ready", first, flush=True)
-for _ in sys.stdin:
+while sys.stdin.readline():
     cpu = time.process_time()
     times = []
     for _ in range(work.repeats):

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 SIDE, NAME = sys.argv[1], sys.argv[2]
 TORCH = SIDE == "torch"
@@ -56,13 +57,15 @@ def peak() -> float:
     """Return the peak of this process's resident memory, in MiB."""
     # Not `ru_maxrss`, which includes the memory of the parent at the time of the fork.
     status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
+    return int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0]) / 1024
 
 
 class Training:
     """Training steps; the loss is fetched at the end."""
 
     uses = 10
+    make: Any
+    loss: Any
 
     def __init__(self):
         self.model = self.make()
@@ -220,7 +223,7 @@ class AdamW:
         self.parameters[0].sum().item()
 
 
-WORKS = {
+WORKS: dict[str, type[Any]] = {
     "resnet": ResNet,
     "resnet_forward": ResNetForward,
     "qwen3": Qwen3,

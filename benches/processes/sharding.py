@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ if SIDE == "dtensor":
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
     torch.set_num_threads(1)
-    other = None
+    other: Any = None  # the process of rank 1
     if RANK == 0:
         environment = {**os.environ, "RANK": "1"}
         other = subprocess.Popen(

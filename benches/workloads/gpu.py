@@ -6,6 +6,7 @@ number of steps that are timed together.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ RANDOM = np.random.default_rng(0)
 class Side:
     """The library that computes, its device, and whether sizes are small."""
 
-    lib: object
+    lib: Any
     device: str | None
     tiny: bool
 
@@ -40,6 +41,11 @@ class Training:
     """Training steps; the loss is fetched at the end."""
 
     uses, rate, name = 20, 1e-4, "SGD"
+    parameters: list[Any]
+
+    def loss(self) -> Any:
+        """Return the loss."""
+        raise NotImplementedError
 
     def make(self, side: Side, wrap) -> None:
         """Prepare training of `self.parameters`; `wrap` compiles a function or returns it as is."""
@@ -268,7 +274,7 @@ class Decode:
         assert math.isfinite(token.float().sum().item())
 
 
-WORKS = {
+WORKS: dict[str, type[Any]] = {
     "mlp": Mlp,
     "transformer": Transformer,
     "add": Add,

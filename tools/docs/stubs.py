@@ -243,20 +243,12 @@ def class_stub(kind: type) -> list[str]:
             lines += define(name, parameters, "Tensor", member, "    ")
         else:
             result = result_of(kind, name)
-            if takes_ints_one_by_one(member):
-                lines += [
-                    "    @overload",
-                    f"    def {name}(self, *axes: _int) -> {result}: ...",
-                    "    @overload",
-                ]
+            if [*PRIMITIVES.get(name, {}).get("kinds", {}).values()] == ["Tensor", "Size"]:
+                # The ints may be given one by one, too.
+                lines += ["    @overload", f"    def {name}(self, *axes: _int) -> {result}: ..."]
+                lines += ["    @overload"]
             lines += define(name, signature(member, "self"), result, member, "    ")
     return [*lines, ""]
-
-
-def takes_ints_one_by_one(method) -> bool:
-    """Return whether a method takes the ints of its one parameter one by one, too."""
-    kinds = PRIMITIVES.get(method.__name__, {}).get("kinds", {})
-    return list(kinds.values()) == ["Tensor", "Size"]
 
 
 def result_of(kind: type, name: str) -> str:
