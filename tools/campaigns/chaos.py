@@ -139,7 +139,7 @@ def campaign(seed: int, moments: int, workers: int = 2) -> str:
     ):
         proxy = Proxy(int(address.rsplit(":", 1)[1]))
         chaos = Chaos(chance, address, processes, proxy, Path(state))
-        before = None
+        before: dict[str, Counts] = {}
         while len(happened) < moments:
             name = chance.choice(list(PROGRAMS))
             options = ("--insecure", "--every", 10)
@@ -184,4 +184,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

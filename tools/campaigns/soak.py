@@ -84,7 +84,8 @@ def come_and_go(
 
 def soak(seconds: float, interval: float = 5.0) -> list[str]:
     """Use a cluster; print a summary, and return a line for each resource that has grown."""
-    end, ended = threading.Event(), []
+    end = threading.Event()
+    ended: list[subprocess.CompletedProcess[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
         root = ["--data-root", folder]

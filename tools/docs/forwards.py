@@ -108,7 +108,8 @@ def listed(tree: ast.Module) -> set[str]:
     """Return the names in a module's `__all__`."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return {each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant)}
+            constants = (each for each in ast.walk(node.value) if isinstance(each, ast.Constant))
+            return {str(each.value) for each in constants}
     return set()
 
 

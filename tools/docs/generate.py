@@ -87,11 +87,10 @@ def without_docstrings(stub: str) -> str:
     for node in ast.walk(ast.parse(stub)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             document = node.body[0]
-            lines[document.lineno - 1 : document.end_lineno] = [None] * (
-                document.end_lineno - document.lineno + 1
-            )
+            last = document.end_lineno or document.lineno
+            lines[document.lineno - 1 : last] = [None] * (last - document.lineno + 1)
             if len(node.body) == 1:
-                lines[document.lineno - 2] += " ..."
+                lines[document.lineno - 2] = f"{lines[document.lineno - 2]} ..."
     return "\n".join(line for line in lines if line is not None) + "\n"
 
 

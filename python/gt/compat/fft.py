@@ -1,6 +1,6 @@
 """Discrete Fourier transforms, following `torch.fft`."""
 
-from gt.ops import namespace as _namespace
+from gt.ops.registry import namespace as _namespace
 
 globals().update(_namespace("gt.fft"))
 

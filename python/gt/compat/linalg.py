@@ -1,7 +1,7 @@
 """Linear algebra, following `torch.linalg`."""
 
-from gt.ops import namespace as _namespace
 from gt.ops.linalg_checks import LinAlgError
+from gt.ops.registry import namespace as _namespace
 
 globals().update(_namespace("gt.linalg"))
 

@@ -1,6 +1,6 @@
 """Reductions and normalizations of some of the elements, following `torch.masked`."""
 
-from gt.ops import namespace as _namespace
+from gt.ops.registry import namespace as _namespace
 
 globals().update(_namespace("gt.masked"))
 

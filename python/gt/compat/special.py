@@ -1,6 +1,6 @@
 """Special functions, following `torch.special`."""
 
-from gt.ops import namespace as _namespace
+from gt.ops.registry import namespace as _namespace
 
 globals().update(_namespace("gt.special"))
 

@@ -5,7 +5,6 @@ functions and methods. `registry` makes each composite here a function of `gt`, 
 `Tensor`, and where asked an in-place method.
 """
 
-from gt._gt import faces
 from gt.ops import (  # noqa: F401
     adaptive_pooling,
     aliases,
@@ -81,14 +80,9 @@ from gt.ops import (  # noqa: F401
     unique,
     windows,
 )
-from gt.ops.registry import exported
+from gt.ops.registry import namespace
 
 aliases.declare()
-
-
-def namespace(name: str) -> dict:
-    """Return all operations of a public namespace by name; a composite hides the primitive."""
-    return {**faces.get(name, {}), **exported(name)}
 
 
 globals().update(namespace("gt"))

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
-from gt._gt import Tensor, add_call, direct_method, is_autocast
+from gt._gt import Tensor, add_call, direct_method, faces, is_autocast
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
 from gt.ops.autocast import AutocastClass
@@ -134,11 +134,14 @@ def extend_tensor(**attributes: Any) -> None:
         setattr(Tensor, name, value)
 
 
-def exported(namespace: str) -> dict[str, Callable[..., Any]]:
-    """Return the composites of a public namespace by name."""
-    start = namespace + "."
-    within = {name[len(start) :]: of for name, of in COMPOSITES.items() if name.startswith(start)}
-    return {name: of for name, of in within.items() if "." not in name}
+def namespace(name: str) -> dict[str, Callable[..., Any]]:
+    """Return all operations of a public namespace by name; a composite hides the primitive."""
+    composites = {}
+    for qualified, composite in COMPOSITES.items():
+        within, _, own = qualified.rpartition(".")
+        if within == name:
+            composites[own] = composite
+    return {**faces.get(name, {}), **composites}
 
 
 def _add_call(function: Callable[..., Any]) -> None:

@@ -1,6 +1,6 @@
 """Window functions, as in `torch.signal.windows`."""
 
-from gt.ops import namespace as _namespace
+from gt.ops.registry import namespace as _namespace
 
 globals().update(_namespace("gt.signal.windows"))
 

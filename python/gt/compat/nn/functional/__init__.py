@@ -1,6 +1,6 @@
 """Activations, losses, normalizations and layers as functions."""
 
-from gt.ops import namespace
+from gt.ops.registry import namespace
 
 from . import (  # noqa: F401
     activation,
