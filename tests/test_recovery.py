@@ -35,7 +35,8 @@ def test_training_resumes_with_the_same_bits_when_workers_are_killed(name, worke
             processes.append(start_worker(address, f"new{kill}"))
         assert training.end() == expected
     notices = [line for line in training.errors if "are restored" in line]
-    assert len(notices) == len(training.errors) <= 3, training.errors
+    # A worker that cannot reach the killed one may report that before the server notices the loss.
+    assert len(notices) == len(training.errors) <= 6, "".join(training.errors)
     assert notices or workers > 1, "the only worker was killed"
 
 
