@@ -216,6 +216,17 @@ def test_modes_nest_and_survive_errors():
     assert gt.is_grad_enabled()
 
 
+def test_a_mode_decorates_a_function_alone():
+    @gt.set_grad_enabled(False)
+    def recorded():
+        return gt.is_grad_enabled()
+
+    assert gt.is_grad_enabled()
+    assert not recorded()
+    assert not recorded()
+    assert gt.is_grad_enabled()
+
+
 def test_threads_differentiate_concurrently():
     shared, failures = leaf(*range(10)), []
 

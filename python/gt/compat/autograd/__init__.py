@@ -4,7 +4,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast, overload
 
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
@@ -32,24 +32,17 @@ __all__ = [
 ]
 
 
-class set_grad_enabled:
-    """Turn recording on or off: immediately, or for a `with` block or decorated function."""
-
-    def __init__(self, mode: bool):
-        self.mode = bool(mode)
-        self.previous = [_gt.set_grad_enabled(self.mode)]
-
-    def __enter__(self) -> "set_grad_enabled":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _gt.set_grad_enabled(self.previous.pop())
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _GradMode:
     mode: bool
     previous: list[bool]
 
+    @overload
+    def __new__(cls) -> "_GradMode": ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         """Return a gradient mode, or a decorated function, as for `@gt.no_grad`."""
         mode = super().__new__(cls)
@@ -63,7 +56,10 @@ class _GradMode:
     def __exit__(self, *exception: object) -> None:
         _gt.set_grad_enabled(self.previous.pop())
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: F) -> F:
+        return cast(F, self._decorated(function))
+
+    def _decorated(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isgeneratorfunction(function):
             return self._generator(function)
 
@@ -131,6 +127,27 @@ class enable_grad(_GradMode):
     """Turn recording on again inside a block where it is off."""
 
     mode = True
+
+
+class set_grad_enabled(_GradMode):
+    """Turn recording on or off: immediately, or for a `with` block or decorated function."""
+
+    def __new__(cls, mode: bool) -> Any:
+        """Set the mode, and return a context that restores the one before."""
+        made = super().__new__(cls)
+        made.mode = bool(mode)
+        made.previous.append(_gt.set_grad_enabled(made.mode))
+        return made
+
+    def __enter__(self) -> "set_grad_enabled":
+        if not self.previous:
+            super().__enter__()
+        return self
+
+    def __call__(self, function: F) -> F:
+        """Return the function with this mode; as in PyTorch, the mode is that of it alone."""
+        _gt.set_grad_enabled(self.previous.pop())
+        return super().__call__(function)
 
 
 class set_detect_anomaly:

@@ -13,12 +13,15 @@ overparameterized, for optimizing unconstrained parameters:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from . import constraints, transforms
 from .utils import Number
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+
+Factory = TypeVar("Factory", bound=Callable[[Any], Any])
 
 
 class ConstraintRegistry:
@@ -27,6 +30,10 @@ class ConstraintRegistry:
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], transforms.Transform]] = {}
 
+    @overload
+    def register(self, constraint: Any) -> Callable[[Factory], Factory]: ...
+    @overload
+    def register(self, constraint: Any, factory: Factory) -> Factory: ...
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
         """Register a factory for a class of constraints, or for the class of an instance.
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from gt._gt import Tensor
 
@@ -153,7 +153,19 @@ def is_dependent(constraint: Any) -> bool:
 
 
 dependent = Dependent()
-dependent_property: Any = DependentProperty
+if TYPE_CHECKING:
+
+    @overload
+    def dependent_property(fn: Callable[[Any], Any], /) -> property: ...
+    @overload
+    def dependent_property(
+        *, is_discrete: bool | None = None, event_dim: int | None = None
+    ) -> Callable[[Callable[[Any], Any]], property]: ...
+    def dependent_property(*args: Any, **kwargs: Any) -> Any:
+        """Return a `DependentProperty`, or a decorator that makes one."""
+
+else:
+    dependent_property = DependentProperty
 independent = IndependentConstraint
 boolean = Boolean()
 one_hot = OneHot()

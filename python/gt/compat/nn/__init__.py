@@ -285,7 +285,7 @@ __all__ = [
 # fmt: on
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     """Return an optimizer by its name in early versions; `gt.optim` needs this module first."""
     if name in ("SGD", "Adam", "AdamW"):
         from gt import optim

@@ -72,7 +72,9 @@ class _NormBase(Module):
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest) -> None:
+    def _load_from_state_dict(
+        self, state_dict: dict, prefix: str, local_metadata: dict, *rest: Any
+    ) -> None:
         # States of version 1 have no count of batches.
         version = local_metadata.get("version")
         if (version is None or version < 2) and self.track_running_stats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from . import hooks as _hooks
 
@@ -16,11 +17,11 @@ class Compilable:
     #: The compiled form of `_call_impl`; None until `compile` is called.
     _compiled_call_impl: Callable | None = None
 
-    def _call_impl(self, *args, **kwargs):
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Call forward and the hooks around it."""
         return _hooks.call(self, args, kwargs)
 
-    def compile(self, *args, **kwargs) -> None:
+    def compile(self, *args: Any, **kwargs: Any) -> None:
         """Mark the module as hot: from its second call on, it is sent and run as one plan.
 
         Args:

@@ -33,7 +33,7 @@ class OptimizedModule(Module):
         return self._run(*args, **kwargs)
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         """Whether the module is being trained."""
         return self._modules["_orig_mod"].training
 

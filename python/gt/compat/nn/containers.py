@@ -85,7 +85,7 @@ class _Listed(Module):
 class Sequential(_Listed):
     """Modules that are applied one after another; named 0, 1, 2, ... or by a dict's keys."""
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], dict):
             items = list(args[0].items())

@@ -90,7 +90,7 @@ def options(cls: type[Kind]) -> type[Kind]:
         Module.__init__(self)
         set_options(self, *args, **kwargs)
 
-    cls.__init__ = __init__  # type: ignore[method-assign, assignment]
+    cls.__init__ = __init__  # type: ignore[method-assign]
     for name in inspect.get_annotations(cls):
         # The constructor has the default. As an attribute of the class it would hide a buffer.
         if name in vars(cls):

@@ -32,7 +32,7 @@ class RemovableHandle:
     def __enter__(self) -> RemovableHandle:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.remove()
 
     def __getstate__(self) -> dict:
@@ -67,12 +67,12 @@ class _Watch(Function):
     """The identity; in backward, `watch` receives all gradients and returns those to use."""
 
     @staticmethod
-    def forward(ctx, watch: Callable, *tensors: Tensor):
+    def forward(ctx: Any, watch: Callable, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.watch = watch
         return tuple(tensor.clone() for tensor in tensors)
 
     @staticmethod
-    def backward(ctx, *grads: Tensor | None):
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         return (None, *ctx.watch(grads))
 
 

@@ -62,7 +62,14 @@ class _InstanceNorm(_NormBase):
         )
 
     def _load_from_state_dict(
-        self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors
+        self,
+        state_dict: dict,
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing: list[str],
+        unexpected: list[str],
+        errors: list[str],
     ) -> None:
         # States without a version are from a time when running statistics were always kept.
         if local_metadata.get("version") is None and not self.track_running_stats:

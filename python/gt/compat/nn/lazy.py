@@ -26,7 +26,7 @@ class UninitializedTensorMixin:
             self.requires_grad_(trained)  # type: ignore[attr-defined]
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         """Raise RuntimeError: the shape is not known yet."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer\n"
@@ -72,7 +72,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None):
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
         """Create a parameter without a shape."""
         return super().__new__(cls, gt.empty(0, device=device, dtype=dtype), requires_grad)
 
@@ -105,7 +105,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         device: Any = None,
         dtype: Any = None,
         persistent: bool = True,
-    ):
+    ) -> Any:
         """Create a buffer without a shape."""
         buffer = super().__new__(cls, gt.empty(0, device=device, dtype=dtype))
         buffer.persistent = persistent

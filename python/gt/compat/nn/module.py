@@ -41,7 +41,7 @@ class Module(Tree, States, Compilable):
 
     training: bool
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         set_ = super().__setattr__
         set_("training", True)
         set_("_parameters", ParameterTable())
@@ -178,11 +178,11 @@ class Module(Tree, States, Compilable):
 
     # Calling.
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the module's result; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward()")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the module's result."""
         if not (
             self._forward_hooks
@@ -294,7 +294,7 @@ class Module(Tree, States, Compilable):
                     self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args, **kwargs) -> Module:
+    def to(self, *args: Any, **kwargs: Any) -> Module:
         """Convert floating point and complex parameters and buffers to another such dtype.
 
         Accepts PyTorch's forms: a dtype, a device (every device is the cluster), both, or a tensor

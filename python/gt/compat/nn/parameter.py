@@ -56,7 +56,7 @@ class Parameter(Tensor):
     _signal: str | None = None
 
     grad = property(
-        Tensor.grad.__get__,  # type: ignore[attr-defined]
+        Tensor.grad.__get__,
         _set_grad,
         doc="The gradient accumulated by backward passes, in the parameter's dtype, or None.",
     )

@@ -63,7 +63,7 @@ class States:
     # Saving.
 
     def state_dict(
-        self, *args, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Tensor]:
         """Return all parameters and persistent buffers by name, detached.
 
@@ -80,7 +80,7 @@ class States:
         prefix, keep_vars = given.get("prefix", prefix), given.get("keep_vars", keep_vars)
         if destination is None:
             destination = OrderedDict()
-            destination._metadata = OrderedDict()  # type: ignore[attr-defined]
+            destination._metadata = OrderedDict()
         local = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local

@@ -36,7 +36,7 @@ class ParameterTable(dict):
         for parameter in given:
             self.append(parameter)
 
-    def __iadd__(self, given: Iterable[Tensor]) -> ParameterTable:  # type: ignore[misc, override]
+    def __iadd__(self, given: Iterable[Tensor]) -> ParameterTable:
         self.extend(given)
         return self
 

@@ -59,7 +59,7 @@ class ComposeTransform(Transform):
         return _with_event_dim(self.parts[-1].codomain, event_dim)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         """Whether all parts are bijective."""
         return all(part.bijective for part in self.parts)
 

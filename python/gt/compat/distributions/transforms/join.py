@@ -26,7 +26,7 @@ class _Joined(Transform):
         self.dim = dim
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         """Whether all transforms are bijective."""
         return all(transform.bijective for transform in self.transforms)
 

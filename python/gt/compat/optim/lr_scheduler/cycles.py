@@ -183,7 +183,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._warn_unless_stepping()
         return [cosine(base, self.eta_min, self.T_cur / self.T_i) for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Set the next rates.
 
         Args:
