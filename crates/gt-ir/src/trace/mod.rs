@@ -281,3 +281,6 @@ impl Graph for Expansion<'_> {
         *self.trace.meta(var.0).tensor().expect("bodies are about tensors")
     }
 }
+
+#[cfg(test)]
+mod tests;
