@@ -21,15 +21,15 @@ use rustc_hash::FxHashMap;
 /// The collectives of a worker.
 pub(crate) struct Collectives<T> {
     /// Those for which a lane has sent `CollectiveReady`.
-    pub announced: FxHashMap<(LaneId, TransferId), JointPart<T>>,
+    pub announced: FxHashMap<(LaneId, TransferId), CollectiveMember<T>>,
     /// Those that are ready to start, by sequence number, with their epochs.
-    pub due: BTreeMap<u64, (LaneId, JointPart<T>, u64)>,
+    pub due: BTreeMap<u64, (LaneId, CollectiveMember<T>, u64)>,
     /// The number of failures of each group, if any.
     pub epochs: FxHashMap<Vec<WorkerId>, u64>,
 }
 
 /// A slot's part of a collective.
-pub(crate) struct JointPart<T> {
+pub(crate) struct CollectiveMember<T> {
     pub exchange: Box<Exchange>,
     pub engine_collective: Arc<EngineCollective>,
     /// This slot's rank.
@@ -60,7 +60,7 @@ impl<T> Collectives<T> {
     }
 
     /// Removes and returns the next collective.
-    pub fn take_due(&mut self) -> Option<(LaneId, JointPart<T>, u64)> {
+    pub fn take_due(&mut self) -> Option<(LaneId, CollectiveMember<T>, u64)> {
         self.due.pop_first().map(|(_, due)| due)
     }
 
@@ -71,7 +71,7 @@ impl<T> Collectives<T> {
         transfer: TransferId,
         sequence: u64,
         result: Result<u64, Failure>,
-    ) -> Option<(JointPart<T>, Failure)> {
+    ) -> Option<(CollectiveMember<T>, Failure)> {
         let part = self.announced.remove(&(lane, transfer))?;
         match result {
             Ok(epoch) => {

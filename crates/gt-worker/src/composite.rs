@@ -25,6 +25,12 @@ pub fn run<E: Engine>(
     let lowers = |operation| engine.lowers(operation);
     let trace = Trace::of_operation(operation, metas, attributes, &lowers)
         .map_err(|error| EngineError::Other(error.to_string()))?;
+    debug_assert_eq!(
+        trace.meta(trace.outputs[0]),
+        Operand::Tensor(output),
+        "{} expands to what it infers",
+        operation.name
+    );
     let inputs: Vec<InputValue<E::Tensor>> = operands
         .into_iter()
         .filter_map(|operand| match operand {

@@ -248,7 +248,7 @@ pub trait Engine: Send {
         &mut self,
         _part: CollectivePart<Self::Tensor>,
     ) -> Result<Vec<Self::Tensor>, EngineError> {
-        Err(EngineError::Other(format!("the engine '{}' joins no others", self.name())))
+        Err(EngineError::Other(format!("the engine '{}' has no fabric", self.name())))
     }
 
     /// Whether [`Engine::run_collective`] can sum a dtype; must be the same on all engines of a fabric. Other

@@ -5,7 +5,7 @@ use std::fmt;
 use gt_ir::trace::Trace;
 use gt_ir::{Operand, TensorData};
 
-use crate::plan::InputValue;
+use crate::plan::{InputValue, Plan};
 
 /// A run of compiled code that differs from its operations run one by one, with all that it takes
 /// to run both again.
@@ -13,8 +13,8 @@ use crate::plan::InputValue;
 pub struct Mismatch {
     /// The engine's name.
     pub engine: String,
-    /// The original trace; engines receive it simplified.
-    pub trace: Trace,
+    /// The original plan; engines receive it simplified.
+    pub plan: Plan,
     /// The values of its inputs before the run.
     pub inputs: Vec<InputValue<TensorData>>,
     /// The results of the operations.
@@ -71,12 +71,16 @@ impl fmt::Display for Mismatch {
         match &self.wrong {
             Wrong::Failed(error) => f.write_str(error),
             Wrong::Output(output, difference) => {
-                write!(f, "{}: {difference}", origin(&self.trace, *output))
+                write!(f, "{}: {difference}", origin(&self.plan.trace, *output))
             }
             Wrong::Form(text) => f.write_str(text),
             Wrong::Input(input) => write!(f, "other values to its input %{input}"),
             Wrong::Earlier(output) => {
-                write!(f, "other values to what it had given: {}", origin(&self.trace, *output))
+                write!(
+                    f,
+                    "other values to what it had given: {}",
+                    origin(&self.plan.trace, *output)
+                )
             }
         }
     }

@@ -178,7 +178,7 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
     ) -> Result<Vec<T>, EngineError> {
         let entry = self.entries.peek_mut(&number).expect("it was there");
         let CachedProgram { plan, last_uses, program, checks, .. } = entry;
-        let checked = verify::launch(engine, &plan.trace, last_uses, program, checks, inputs)?;
+        let checked = verify::launch(engine, plan, last_uses, program, checks, inputs)?;
         entry.taken += checked.taken;
         self.restored = checked.restored;
         match checked.verdict {

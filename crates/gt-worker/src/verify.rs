@@ -11,7 +11,7 @@ use rustc_hash::FxHasher;
 use crate::check::{allowed, difference};
 use crate::engine::{Engine, EngineError, guarded, launch_plainly};
 use crate::mismatch::{Mismatch, Wrong};
-use crate::plan::InputValue;
+use crate::plan::{InputValue, Plan};
 
 /// The most comparisons of a program. Two are enough if they are conclusive: their outputs are not
 /// uniform, which would hide misplaced elements, and the second outputs differ from the first, so
@@ -65,18 +65,19 @@ pub struct Checked<T> {
     pub restored: Vec<usize>,
 }
 
-/// Runs a trace's operations one by one and its compiled code, and compares.
+/// Runs a plan's operations one by one and its compiled code, and compares.
 ///
 /// # Errors
 /// The operations fail, or memory is short for the compiled code.
 pub fn launch<E: Engine>(
     engine: &mut E,
-    trace: &Trace,
+    plan: &Plan,
     last_uses: &[Option<u32>],
     program: &mut E::Program,
     checks: &mut Checks<E::Tensor>,
     inputs: &mut [InputValue<E::Tensor>],
 ) -> Result<Checked<E::Tensor>, EngineError> {
+    let trace = &plan.trace;
     let is_kept = bytes(trace.inputs.iter().filter_map(|input| match input {
         Input::Tensor(meta) => Some(meta),
         Input::Number(_) => None,
@@ -124,8 +125,8 @@ pub fn launch<E: Engine>(
                 Some(before) => before,
                 None => guarded(|| read_inputs(engine, inputs))?,
             };
-            let (engine, trace) = (engine.name().to_string(), trace.clone());
-            let mismatch = Mismatch { engine, trace, inputs, expected, given: data, wrong };
+            let (engine, plan) = (engine.name().to_string(), plan.clone());
+            let mismatch = Mismatch { engine, plan, inputs, expected, given: data, wrong };
             CheckOutcome::Wrong(Box::new(mismatch))
         }
         Err(error) => CheckOutcome::Unknown(format!("what could not be compared: {error}")),

@@ -35,7 +35,7 @@ pub fn keep(mismatch: &Mismatch) -> Option<String> {
     let folder = std::env::var_os("GT_MISMATCH_DIR").filter(|path| !path.is_empty());
     let folder = folder.map_or_else(|| std::env::temp_dir().join("gt-mismatches"), PathBuf::from);
     let mut hasher = rustc_hash::FxHasher::default();
-    hasher.write(&mismatch.trace.key());
+    hasher.write(&mismatch.plan.key());
     let name = format!("{}-{:016x}-{}.npz", mismatch.engine, hasher.finish(), std::process::id());
     let path = folder.join(name);
     let values: usize = tensors(mismatch).map(|(_, data)| data.bytes.len()).sum();
@@ -73,7 +73,7 @@ fn tensors(mismatch: &Mismatch) -> impl Iterator<Item = (String, &TensorData)> {
 
 fn archive(mismatch: &Mismatch) -> Vec<u8> {
     let mut archive = Archive::default();
-    let text = format!("{}\n{}: {mismatch}\n", mismatch.trace, mismatch.engine);
+    let text = format!("{}\n{}: {mismatch}\n", mismatch.plan, mismatch.engine);
     archive.add("plan.txt", &[text.as_bytes()]);
     archive.add("plan.json", &[json(mismatch).as_bytes()]);
     for (name, data) in tensors(mismatch) {
@@ -113,7 +113,7 @@ fn header(data: &TensorData) -> Vec<u8> {
 
 /// Returns the trace as JSON.
 fn json(mismatch: &Mismatch) -> String {
-    let trace = &mismatch.trace;
+    let trace = &mismatch.plan.trace;
     let inputs = mismatch.inputs.iter().enumerate().map(|(index, given)| match given {
         InputValue::Number(scalar) => format!("{{\"number\":{}}}", number(*scalar)),
         _ => match trace.meta(index as u32) {

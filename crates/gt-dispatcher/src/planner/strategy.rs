@@ -118,8 +118,11 @@ impl Candidates<'_, '_> {
         for (index, known) in self.operands.iter().enumerate() {
             let Some(known) = known else {
                 // A number cannot be a partial sum.
-                let partial = |division: &Division| matches!(division, Division::Linear(set) if set >> index & 1 == 1);
-                if divisions.iter().any(partial) {
+                let is_partial = |division: &Division| match division {
+                    Division::Linear(set) => set >> index & 1 == 1,
+                    _ => false,
+                };
+                if divisions.iter().any(is_partial) {
                     return None;
                 }
                 operands.push(None);

@@ -18,7 +18,7 @@ pub struct EngineCollectives {
     object: SharedObject,
     group: Py<PyAny>,
     fabric: Fabric,
-    adds: Vec<DType>,
+    dtypes: Vec<DType>,
 }
 
 impl EngineCollectives {
@@ -51,7 +51,7 @@ impl EngineCollectives {
         Ok(Some(EngineCollectives {
             group: module.getattr("Group")?.unbind(),
             fabric,
-            adds: adds.into_iter().filter(|(_, added)| *added).map(|(dtype, _)| dtype).collect(),
+            dtypes: adds.into_iter().filter(|(_, added)| *added).map(|(dtype, _)| dtype).collect(),
             object: Arc::new(object.unbind()),
         }))
     }
@@ -63,7 +63,7 @@ impl EngineCollectives {
 
     /// Returns whether `all_reduce` and `reduce_scatter` can sum this dtype.
     pub fn can_reduce(&self, dtype: DType) -> bool {
-        self.adds.contains(&dtype)
+        self.dtypes.contains(&dtype)
     }
 
     /// Takes part in a collective by calling Python's `join`, and returns the received tensors.

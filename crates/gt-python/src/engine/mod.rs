@@ -361,7 +361,7 @@ impl Engine for PythonEngine {
         part: CollectivePart<EngineTensor>,
     ) -> Result<Vec<EngineTensor>, EngineError> {
         let Some(collectives) = &self.collectives else {
-            return Err(EngineError::Other(format!("the engine '{}' joins no others", self.name)));
+            return Err(EngineError::Other(format!("the engine '{}' has no fabric", self.name)));
         };
         let _at_work = self.watchdog.begin(Cost::Unknown);
         Python::attach(|py| collectives.join(py, &self.object, &self.classes, &part))

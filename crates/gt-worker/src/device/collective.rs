@@ -9,7 +9,7 @@ use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{EngineCollective, Exchange, Meta};
 
 use super::Device;
-use crate::collective::{CollectiveBlocks, Collectives, JointPart, workers};
+use crate::collective::{CollectiveBlocks, CollectiveMember, Collectives, workers};
 use crate::engine::{CollectivePart, Engine, EngineError};
 use crate::lane::Lane;
 use crate::lane::exchanges::PieceResult;
@@ -40,7 +40,7 @@ impl<E: Engine> Device<E> {
         };
         let (engine_collective, boxed) =
             (Arc::clone(engine_collective), Box::new(exchange.clone()));
-        let mut part = JointPart { exchange: boxed, engine_collective, rank, blocks: None };
+        let mut part = CollectiveMember { exchange: boxed, engine_collective, rank, blocks: None };
         let members = || part.engine_collective.members.iter();
         // Members are the workers that the slots were on when the exchange was planned.
         let gone = members().find_map(|member| lost.name(member.worker));
@@ -74,7 +74,7 @@ impl<E: Engine> Device<E> {
     /// Returns a slot's blocks in a collective.
     fn blocks(
         &mut self,
-        part: &JointPart<E::Tensor>,
+        part: &CollectiveMember<E::Tensor>,
         input: Option<&(E::Tensor, Meta)>,
     ) -> PieceResult<CollectiveBlocks<E::Tensor>> {
         let exchange = &*part.exchange;
@@ -110,7 +110,7 @@ impl<E: Engine> Device<E> {
     /// input.
     fn cut(
         &mut self,
-        part: &JointPart<E::Tensor>,
+        part: &CollectiveMember<E::Tensor>,
         input: Option<&(E::Tensor, Meta)>,
     ) -> Result<Cut<E::Tensor>, EngineError> {
         let mut take = |block: &Block| {
@@ -142,11 +142,11 @@ impl<E: Engine> Device<E> {
     pub fn join_members(
         &mut self,
         collectives: &mut Collectives<E::Tensor>,
-        part: JointPart<E::Tensor>,
+        part: CollectiveMember<E::Tensor>,
         epoch: u64,
         input: Option<Meta>,
     ) -> (Box<Exchange>, PieceResult<Vec<E::Tensor>>) {
-        let JointPart { exchange, engine_collective, rank, blocks } = part;
+        let CollectiveMember { exchange, engine_collective, rank, blocks } = part;
         let Some(CollectiveBlocks { call, gives, parts }) = blocks else {
             let failure = self.exchange_failure(&exchange, "it was not ready".into());
             return (exchange, Err(failure));

@@ -298,6 +298,15 @@ impl SnapshotStore {
         contents.map_or(&[], |contents| &contents.inventory.runs)
     }
 
+    /// Drops a snapshot from which its lane has been restored, if it stayed only for that.
+    pub fn release(&mut self, owner: Owner, number: u64) {
+        let is_last =
+            self.owners.get(&owner).is_some_and(|kept| kept.snapshots.keys().eq([&number]));
+        if is_last && self.is_unwanted(owner.session, number) {
+            self.drop_owner(owner);
+        }
+    }
+
     /// Handles the loss of the server: another may restore its sessions.
     pub fn renew(&mut self) {
         self.unclaimed = self.owners.keys().map(|owner| owner.session).collect();

@@ -95,14 +95,19 @@ fn a_copy_with_a_gap_is_none() {
 }
 
 #[test]
-fn a_snapshot_that_a_lane_restores_stays_until_the_next_time() {
+fn a_snapshot_that_a_lane_restores_stays_until_it_has() {
     let mut snapshots = SnapshotStore::default();
     keep(&mut snapshots, OWNER, 1, names(&[1, 2]), [kept(1), kept(2)]);
     snapshots.retain(OWNER.session, Some(0), 3, &[1]);
     assert!(snapshots.values(OWNER, 1).is_some());
-    snapshots.retain(OWNER.session, Some(0), 4, &[]);
+    snapshots.release(OWNER, 1);
     assert!(snapshots.values(OWNER, 1).is_none());
     assert_eq!(snapshots.amounts().memory, 0);
+    // One that is retained stays.
+    keep(&mut snapshots, OWNER, 3, names(&[3]), [kept(3)]);
+    snapshots.retain(OWNER.session, Some(3), 4, &[]);
+    snapshots.release(OWNER, 3);
+    assert!(snapshots.values(OWNER, 3).is_some());
 }
 
 #[test]

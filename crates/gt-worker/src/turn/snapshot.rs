@@ -171,5 +171,7 @@ impl<E: Engine> Turn<'_, E> {
                 Err(failure) => self.device.fail(self.lane, tensor, Arc::new(failure)),
             }
         }
+        self.snapshots.release(owner, snapshot);
+        self.device.note_snapshots(self.snapshots.amounts());
     }
 }

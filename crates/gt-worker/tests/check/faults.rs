@@ -7,7 +7,7 @@ use gt_ir::trace::{Input, Trace};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::Engine;
 use gt_worker::mismatch::Wrong;
-use gt_worker::plan::InputValue;
+use gt_worker::plan::{InputValue, Plan};
 use gt_worker::verify::{CheckOutcome, Checks, launch};
 use smallvec::{SmallVec, smallvec};
 
@@ -67,6 +67,7 @@ fn found_on(
     let native = NativeEngine::new(1);
     let mut engine = Faulty { native, other, fault, before: Vec::new() };
     let (mut program, mut checks) = (trace.clone(), Checks::default());
+    let plan = Plan::new(trace.clone());
     for (round, inputs) in rounds.iter().enumerate() {
         let create = |engine: &mut Faulty, input: &InputValue<TensorData>| match input {
             InputValue::Tensor(data) => InputValue::Tensor(engine.create(data.clone()).unwrap()),
@@ -77,7 +78,7 @@ fn found_on(
             inputs.iter().map(|input| create(&mut engine, input)).collect();
         let last_uses = trace.last_uses();
         let checked =
-            launch(&mut engine, trace, &last_uses, &mut program, &mut checks, &mut tensors)
+            launch(&mut engine, &plan, &last_uses, &mut program, &mut checks, &mut tensors)
                 .unwrap();
         match checked.verdict {
             CheckOutcome::Open => {}
