@@ -132,21 +132,28 @@ class enable_grad(_GradMode):
 class set_grad_enabled(_GradMode):
     """Turn recording on or off: immediately, or for a `with` block or decorated function."""
 
-    def __new__(cls, mode: bool) -> Any:
+    #: The mode before; None in a context that is yet to be entered.
+    before: bool | None = None
+
+    def __new__(cls, mode: bool) -> "set_grad_enabled":
         """Set the mode, and return a context that restores the one before."""
-        made = super().__new__(cls)
-        made.mode = bool(mode)
-        made.previous.append(_gt.set_grad_enabled(made.mode))
+        if callable(mode):
+            raise TypeError("set_grad_enabled: mode must be a bool, as in @gt.set_grad_enabled(False)")
+        made = object.__new__(cls)
+        made.mode, made.previous = bool(mode), []
+        made.before = _gt.set_grad_enabled(made.mode)
         return made
 
     def __enter__(self) -> "set_grad_enabled":
-        if not self.previous:
-            super().__enter__()
+        super().__enter__()
+        if self.before is not None:
+            self.previous[-1] = self.before
         return self
 
     def __call__(self, function: F) -> F:
         """Return the function with this mode; as in PyTorch, the mode is that of it alone."""
-        _gt.set_grad_enabled(self.previous.pop())
+        if self.before is not None:
+            _gt.set_grad_enabled(self.before)
         return super().__call__(function)
 
 

@@ -284,6 +284,9 @@ __all__ = [
 ]
 # fmt: on
 
+# The modules of the same names have taken their places.
+dropout, softmax = functional.dropout, functional.softmax
+
 
 def __getattr__(name: str) -> object:
     """Return an optimizer by its name in early versions; `gt.optim` needs this module first."""

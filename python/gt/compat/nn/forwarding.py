@@ -87,7 +87,7 @@ def options(cls: type[Kind]) -> type[Kind]:
 
     @functools.wraps(set_options)
     def __init__(self: Module, *args: Any, **kwargs: Any) -> None:
-        Module.__init__(self)
+        super(Forwarding if isinstance(self, Forwarding) else cls, self).__init__()
         set_options(self, *args, **kwargs)
 
     cls.__init__ = __init__  # type: ignore[method-assign]
@@ -107,7 +107,9 @@ def _call(function: Callable[..., Any], operands: str, cls: type[Forwarding]) ->
     names = inspect.signature(function).parameters
     passed = (f"{name}=self.{name}" for name in names if name in (*cls._options, "training"))
     source = f"lambda self, {operands}: function({', '.join([operands, *passed])})"
-    method = eval(source, {"function": function, "__name__": __name__})
+    # Under this file's name it is not a line of the user's program.
+    code = compile(source, __file__, "eval")
+    method = eval(code, {"function": function, "__name__": __name__})
     method.__name__ = "forward" if operands == "input" else "_result"
     method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
     method.__doc__ = getattr(Forwarding, method.__name__).__doc__

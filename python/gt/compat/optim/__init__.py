@@ -1,5 +1,9 @@
 """Optimizers, with PyTorch's definitions, defaults and state names."""
 
+# Whole packages first: two threads that import a package's modules in another order would meet
+# one that is half imported.
+import gt.nn  # noqa: F401
+
 from . import lr_scheduler, swa_utils
 from .adafactor import Adafactor
 from .adagrad import Adadelta, Adagrad, RMSprop
