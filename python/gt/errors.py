@@ -8,6 +8,8 @@
 The functions, such as `not_connected_error`, return message texts; early versions had them here.
 """
 
+import gt.nn
+import gt.optim  # noqa: F401 - before a module of theirs, as other threads may import them
 from gt._gt import WorkerError
 from gt.autograd import GradcheckError
 from gt.engines.gpus import DeviceError

@@ -138,7 +138,9 @@ class set_grad_enabled(_GradMode):
     def __new__(cls, mode: bool) -> "set_grad_enabled":
         """Set the mode, and return a context that restores the one before."""
         if callable(mode):
-            raise TypeError("set_grad_enabled: mode must be a bool, as in @gt.set_grad_enabled(False)")
+            raise TypeError(
+                "set_grad_enabled: mode must be a bool, as in @gt.set_grad_enabled(False)"
+            )
         made = object.__new__(cls)
         made.mode, made.previous = bool(mode), []
         made.before = _gt.set_grad_enabled(made.mode)

@@ -8,7 +8,6 @@ from gt.nn.functional import (
     binary_cross_entropy_with_logits,
     cross_entropy,
     cross_entropy_loss,
-    dropout,
     embedding,
     gelu,
     layer_norm,
@@ -17,7 +16,6 @@ from gt.nn.functional import (
     relu,
     sigmoid,
     silu,
-    softmax,
     softplus,
     tanh,
 )

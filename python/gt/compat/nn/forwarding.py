@@ -87,7 +87,9 @@ def options(cls: type[Kind]) -> type[Kind]:
 
     @functools.wraps(set_options)
     def __init__(self: Module, *args: Any, **kwargs: Any) -> None:
-        super(Forwarding if isinstance(self, Forwarding) else cls, self).__init__()
+        # Once, for all bases, and before attributes are set.
+        after: type = Forwarding if isinstance(self, Forwarding) else cls
+        super(after, self).__init__()
         set_options(self, *args, **kwargs)
 
     cls.__init__ = __init__  # type: ignore[method-assign]
