@@ -1,6 +1,8 @@
 """Every module that users have imported keeps its name, wherever its file is."""
 
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import gt
@@ -40,3 +42,25 @@ def test_names_of_pytorch_are_found_at_their_first_use():
 def test_no_module_has_a_second_name(name):
     with pytest.raises(ImportError, match=r"imported as gt\.nn, gt\.optim"):
         importlib.import_module(name)
+
+
+IMPORT_BOTH = """
+import gt, sys, threading
+failures = []
+def touch(name):
+    try:
+        getattr(gt, name)
+    except BaseException as error:
+        failures.append((name, error))
+threads = [threading.Thread(target=touch, args=(name,)) for name in sys.argv[1:]]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+sys.exit(repr(failures) if failures else 0)
+"""
+
+
+@pytest.mark.parametrize("pair", [("nn", "optim"), ("errors", "utils"), ("client", "errors")])
+def test_two_threads_may_import_at_the_same_time(pair):
+    command = [sys.executable, "-c", IMPORT_BOTH, *pair]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -61,3 +61,28 @@ def test_weights_are_buffers_and_parameters_as_options_are_registered():
     assert not nn.NLLLoss().state_dict()
     module = nn.LeakyReLU(nn.Parameter(gt.ones(1)))
     assert [name for name, _ in module.named_parameters()] == ["negative_slope"]
+
+
+def test_an_error_names_the_users_line():
+    with pytest.raises(Exception, match="test_forwarding.py") as caught:
+        nn.CrossEntropyLoss()(gt.zeros(2, 3), gt.tensor([1, 7], dtype=gt.int64)).item()
+    assert "<string>" not in str(caught.value)
+
+
+def test_other_bases_are_initialized():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tag = 1
+
+    class Both(nn.ReLU, Named):
+        pass
+
+    assert Both().tag == 1
+
+
+def test_functions_of_nn_are_functions():
+    modules = {"functional", "init", "utils"}
+    for name in nn.__all__:
+        if name.islower() and name not in modules:
+            assert callable(getattr(nn, name)), name

@@ -31,9 +31,6 @@ else:
         return lambda decorator: decorator
 
 
-Kind = TypeVar("Kind", bound=Module)
-
-
 class Forwarding(Module):
     """A module whose forward calls a function with its input and its options.
 
@@ -72,6 +69,9 @@ class Forwarding(Module):
         return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
+Kind = TypeVar("Kind", bound=Forwarding)
+
+
 @dataclass_transform(eq_default=False)
 def options(cls: type[Kind]) -> type[Kind]:
     """Make a constructor of a module's annotations, as `dataclasses.dataclass` does.
@@ -86,13 +86,12 @@ def options(cls: type[Kind]) -> type[Kind]:
             set_options.__annotations__[name] = kind[len("InitVar[") : -1]
 
     @functools.wraps(set_options)
-    def __init__(self: Module, *args: Any, **kwargs: Any) -> None:
-        # Once, for all bases, and before attributes are set.
-        after: type = Forwarding if isinstance(self, Forwarding) else cls
-        super(after, self).__init__()
+    def __init__(self: Forwarding, *args: Any, **kwargs: Any) -> None:
+        # Once, for all other bases, and before attributes are set.
+        super(Forwarding, self).__init__()
         set_options(self, *args, **kwargs)
 
-    cls.__init__ = __init__  # type: ignore[method-assign]
+    cls.__init__ = __init__  # type: ignore[method-assign, assignment]
     for name in inspect.get_annotations(cls):
         # The constructor has the default. As an attribute of the class it would hide a buffer.
         if name in vars(cls):

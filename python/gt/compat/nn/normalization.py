@@ -190,7 +190,7 @@ class LocalResponseNorm(Forwarding, function=F.local_response_norm):
 
 
 @options
-class CrossMapLRN2d(Module):
+class CrossMapLRN2d(Forwarding):
     """`LocalResponseNorm` of images, over the channels at most (size - 1) // 2 away.
 
     PyTorch's layer of this name never removes the first channel from its running sum, and its
