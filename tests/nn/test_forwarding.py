@@ -1,6 +1,7 @@
 """Modules that are declared: constructors, subclasses and copies."""
 
 import copy
+import dataclasses
 import inspect
 import pickle
 
@@ -86,3 +87,15 @@ def test_functions_of_nn_are_functions():
     for name in nn.__all__:
         if name.islower() and name not in modules:
             assert callable(getattr(nn, name)), name
+
+
+def test_a_patched_function_is_called(monkeypatch):
+    monkeypatch.setattr(nn.functional, "relu", lambda input, inplace: input + 5)
+    assert nn.ReLU()(gt.tensor([-1.0])).tolist() == [4.0]
+
+
+def test_modules_are_no_data_classes_and_their_methods_are_pickled():
+    assert not dataclasses.is_dataclass(nn.Threshold(1, 2))
+    assert pickle.loads(pickle.dumps(nn.ReLU.forward)) is nn.ReLU.forward
+    with pytest.raises(TypeError, match=r"^ReLU\.__init__\(\) takes from 1 to 2"):
+        nn.ReLU(1, 2, 3)

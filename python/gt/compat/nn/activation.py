@@ -91,7 +91,7 @@ class Hardtanh(Forwarding, function=F.hardtanh):
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6)."""
 
-    _shown = ("inplace",)
+    _shown_options = ("inplace",)
 
     def __init__(self, inplace: bool = False):
         super().__init__(0.0, 6.0, inplace)
@@ -100,13 +100,13 @@ class ReLU6(Hardtanh):
 class Hardsigmoid(_MaybeInPlace, function=F.hardsigmoid):
     """x / 6 + 1/2, clamped to [0, 1]."""
 
-    _shown = ()
+    _shown_options = ()
 
 
 class Hardswish(_MaybeInPlace, function=F.hardswish):
     """x * hardsigmoid(x) (Howard et al., 2019)."""
 
-    _shown = ()
+    _shown_options = ()
 
 
 @options

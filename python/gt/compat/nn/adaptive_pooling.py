@@ -44,7 +44,7 @@ class _AdaptiveMaxPoolNd(Forwarding):
     output_size: OptionalSize
     return_indices: bool = False
 
-    _shown = ("output_size",)
+    _shown_options = ("output_size",)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool1d):
@@ -66,7 +66,7 @@ class _FractionalMaxPoolNd(Forwarding):
     output_ratio: tuple | None
     return_indices: bool
     _random_samples: Tensor | None
-    _shown = ()
+    _shown_options = ()
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _MaxUnpoolNd(Forwarding):
         self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
     ) -> Tensor:
         """Return values at the indices that pooling returned, with zeros elsewhere."""
-        return self._result(input, indices, output_size=output_size)
+        return self._call_function(input, indices, output_size=output_size)
 
 
 class MaxUnpool1d(_MaxUnpoolNd, function=F.max_unpool1d):

@@ -32,8 +32,8 @@ class CosineSimilarity(Forwarding, function=F.cosine_similarity):
     dim: int = 1
     eps: float = 1e-8
 
-    _shown = ()
+    _shown_options = ()
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # type: ignore[override]
         """Return the similarities."""
-        return self._result(x1, x2)
+        return self._call_function(x1, x2)

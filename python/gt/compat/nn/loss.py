@@ -16,7 +16,7 @@ class _Loss(Forwarding):
     """A loss whose values are averaged, summed or returned per element."""
 
     reduction: str
-    _shown = ()
+    _shown_options = ()
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -29,7 +29,7 @@ class _Loss(Forwarding):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         """Return the loss."""
-        return self._result(input, target)
+        return self._call_function(input, target)
 
 
 class _WeightedLoss(_Loss):
@@ -118,7 +118,7 @@ class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         """Return the loss."""
-        return self._result(log_input, target)
+        return self._call_function(log_input, target)
 
 
 @options
@@ -140,7 +140,7 @@ class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
         self, input: Tensor, target: Tensor, var: Tensor | float
     ) -> Tensor:
         """Return the loss for means `input` and variances `var`."""
-        return self._result(input, target, var)
+        return self._call_function(input, target, var)
 
 
 @options
@@ -178,4 +178,4 @@ class CTCLoss(_Loss, function=F.ctc_loss):
         self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
     ) -> Tensor:
         """Return the loss for log probabilities of shape (time, batch, classes)."""
-        return self._result(log_probs, targets, input_lengths, target_lengths)
+        return self._call_function(log_probs, targets, input_lengths, target_lengths)

@@ -37,7 +37,7 @@ class CosineEmbeddingLoss(_MarginLoss, function=F.cosine_embedding_loss):
         self, input1: Tensor, input2: Tensor, target: Tensor
     ) -> Tensor:
         """Return the loss."""
-        return self._result(input1, input2, target)
+        return self._call_function(input1, input2, target)
 
 
 class MarginRankingLoss(_MarginLoss, function=F.margin_ranking_loss):
@@ -47,7 +47,7 @@ class MarginRankingLoss(_MarginLoss, function=F.margin_ranking_loss):
         self, input1: Tensor, input2: Tensor, target: Tensor
     ) -> Tensor:
         """Return the loss."""
-        return self._result(input1, input2, target)
+        return self._call_function(input1, input2, target)
 
 
 class SoftMarginLoss(_Loss, function=F.soft_margin_loss):
@@ -126,7 +126,7 @@ class TripletMarginLoss(_Loss, function=F.triplet_margin_loss):
         self, anchor: Tensor, positive: Tensor, negative: Tensor
     ) -> Tensor:
         """Return the loss."""
-        return self._result(anchor, positive, negative)
+        return self._call_function(anchor, positive, negative)
 
 
 @options
@@ -154,4 +154,4 @@ class TripletMarginWithDistanceLoss(_Loss, function=F.triplet_margin_with_distan
         self, anchor: Tensor, positive: Tensor, negative: Tensor
     ) -> Tensor:
         """Return the loss."""
-        return self._result(anchor, positive, negative)
+        return self._call_function(anchor, positive, negative)

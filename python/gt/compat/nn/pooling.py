@@ -19,7 +19,7 @@ class _MaxPoolNd(Forwarding):
     return_indices: bool = False
     ceil_mode: bool = False
 
-    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    _shown_options = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __post_init__(self) -> None:
         self.stride = self.kernel_size if self.stride is None else self.stride
@@ -54,7 +54,7 @@ class MaxPool3d(_MaxPoolNd, function=F.max_pool3d):
 
 
 class _AvgPoolNd(Forwarding):
-    _shown = ("kernel_size", "stride", "padding")
+    _shown_options = ("kernel_size", "stride", "padding")
 
 
 @options

@@ -24,7 +24,7 @@ class _AlongAxis(Forwarding):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the activation to the input."""
-        return self._result(input, _stacklevel=_STACK)
+        return self._call_function(input, _stacklevel=_STACK)
 
 
 class Softmax(_AlongAxis, function=F.softmax):
