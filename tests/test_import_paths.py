@@ -44,6 +44,14 @@ def test_no_module_has_a_second_name(name):
         importlib.import_module(name)
 
 
+def test_type_checkers_find_every_module_of_the_roof():
+    python = Path(gt.__file__).parent.parent
+    for name in MODULES:
+        path = name.removeprefix("gt.").replace(".", "/")
+        if (python / "gt/compat" / path).with_suffix(".py").is_file():
+            assert (python / "gt-stubs" / path).with_suffix(".pyi").is_file(), name
+
+
 IMPORT_BOTH = """
 import gt, sys, threading
 failures = []

@@ -1,9 +1,8 @@
 """Forwarding stubs: type checkers find `gt.nn`, whose files are in `python/gt/compat/nn`.
 
 `gt.__path__` has the folder `compat`, which only a running program knows. So the stub package has a
-file for a module there, which imports its names from where a type checker finds them. It has one
-for every package, for every module with `__all__`, and for what other packages import: of a module
-without `__all__` it has the names that PyTorch's module has, or that others import.
+file for a module there, which imports its names from where a type checker finds them: its public
+names, and those that other packages import. Private modules have one only if others import them.
 """
 
 from __future__ import annotations
@@ -15,13 +14,6 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gt"
 ROOF = PACKAGE / "compat"
-
-#: Modules without `__all__` that PyTorch has under the same name.
-PYTORCHS = (
-    *("amp.autocast_mode", "amp.grad_scaler", "autograd.function", "autograd.functional"),
-    *("autograd.gradcheck", "nn.parallel", "nn.parameter", "optim.adagrad", "optim.adam"),
-    *("optim.lbfgs", "optim.optimizer", "optim.rprop", "optim.sgd"),
-)
 
 
 def forwards(described: Iterable[str]) -> dict[str, str]:
@@ -38,14 +30,14 @@ def forwards(described: Iterable[str]) -> dict[str, str]:
         is_package = path.name == "__init__.py"
         has_all = "__all__" in assigned(tree)
         names = imported[name] & defined(tree)
-        if name in PYTORCHS:
-            names |= {each for each in defined(tree) if not each.startswith("_")}
-        stars = ["*"] if has_all or stars_in(tree) else []
-        if has_all:
-            names -= listed(tree)
-        if not (is_package or names or (stars and not is_private(name))):
+        if is_private(name) and not names:
             continue
-        lines = [f"from gt.compat.{name} import *\n" for _ in stars]
+        if not is_private(name):
+            names |= public(path)
+        lines = []
+        if has_all or stars_in(tree):
+            lines.append(f"from gt.compat.{name} import *\n")
+            names -= listed(tree)
         if names:
             words = ",\n".join(f"    {each} as {each}" for each in sorted(names))
             lines.append(f"from gt.compat.{name} import (\n{words},\n)\n")
