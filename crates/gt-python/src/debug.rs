@@ -183,7 +183,7 @@ fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
             step.operands.iter().map(|operand| placed(py, operand)).collect();
         dict.set_item("operands", operands?)?;
         dict.set_item("output", placed(py, &step.output)?)?;
-        let moves = PyList::empty(py);
+        let redistributions = PyList::empty(py);
         for moved in step.redistributions {
             let dict = PyDict::new(py);
             dict.set_item("collective", moved.collective.name())?;
@@ -191,9 +191,9 @@ fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
             dict.set_item("from", placed(py, &moved.from)?)?;
             dict.set_item("to", placed(py, &moved.to)?)?;
             dict.set_item("reason", moved.reason)?;
-            moves.append(dict)?;
+            redistributions.append(dict)?;
         }
-        dict.set_item("moves", moves)?;
+        dict.set_item("moves", redistributions)?;
         dict.set_item("counted", step.data_dependent)?;
         steps.append(dict)?;
     }

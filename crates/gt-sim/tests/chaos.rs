@@ -154,8 +154,8 @@ fn trials_proceed_beside_stuck_sessions() {
     run([14824, 46600]);
 }
 
-/// Two workers were lost one after the other: the server gave the session's snapshot up while a lane
-/// on the third was yet to be restored from it, and the lane's error named no lost worker.
+/// Two workers were lost one after the other: the server gave the session's snapshot up while a
+/// lane on the third was yet to be restored from it, and the lane's error named no lost worker.
 #[test]
 fn a_lane_is_restored_from_a_snapshot_that_is_given_up_meanwhile() {
     run([9020646]);

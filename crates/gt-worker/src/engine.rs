@@ -251,8 +251,8 @@ pub trait Engine: Send {
         Err(EngineError::Other(format!("the engine '{}' has no fabric", self.name())))
     }
 
-    /// Whether [`Engine::run_collective`] can sum a dtype; must be the same on all engines of a fabric. Other
-    /// parts are only moved, and each worker combines them itself.
+    /// Whether [`Engine::run_collective`] can sum a dtype; must be the same on all engines of a
+    /// fabric. Other parts are only moved, and each worker combines them itself.
     fn can_reduce(&self, _dtype: DType) -> bool {
         false
     }

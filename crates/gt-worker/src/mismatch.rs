@@ -86,7 +86,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Returns what an output of a trace is, by its place among them: `the result of sum, float32 (3,)`.
+/// Returns what an output of a trace is, by its place: `the result of sum, float32 (3,)`.
 fn origin(trace: &Trace, output: usize) -> String {
     let value = trace.outputs[output];
     let name = trace.step_of(value).map_or("an input".to_string(), |step| {

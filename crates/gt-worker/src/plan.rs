@@ -75,3 +75,26 @@ impl fmt::Display for Plan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::trace::Input;
+    use gt_ir::{DType, Meta, Shape};
+
+    use super::*;
+
+    #[test]
+    fn plans_that_differ_in_their_use_have_different_keys() {
+        let meta = Meta::new(DType::F32, Shape::new(&[2]).unwrap());
+        let trace = Trace { outputs: vec![1], ..Trace::new(vec![Input::Tensor(meta); 2]) };
+        let plan = Plan::new(trace);
+        let dying = |dies: [bool; 2]| Plan { dies: dies.to_vec(), ..plan.clone() };
+        let compiled = Plan { compile: true, ..plan.clone() };
+        let all = [plan.clone(), dying([true, false]), dying([false, true]), compiled];
+        let keys: Vec<Vec<u8>> = all.iter().map(Plan::key).collect();
+        for (index, key) in keys.iter().enumerate() {
+            assert!(!keys[..index].contains(key), "{}", all[index]);
+        }
+        assert!(dying([true, false]).to_string().ends_with("given away: %0\n"));
+    }
+}

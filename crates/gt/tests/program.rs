@@ -1,5 +1,7 @@
 //! Recorded programs: the commands that a function issued are issued again for other tensors.
 
+use gt::ir::ops::order::SORT;
+use gt::ir::{Attribute, Operand};
 use gt::program::{Program, record};
 use gt::{ClientError, Session, Tensor, ValueRef};
 
@@ -47,6 +49,26 @@ fn a_program_gives_what_its_function_gives() {
     let same = [other[0].clone(), other[0].clone()];
     let found = run(&program, &session, &same, &[]).unwrap();
     assert_eq!(found, numbers(&combined(&same).unwrap()));
+}
+
+#[test]
+fn outputs_may_repeat_and_be_inputs_or_further_results() {
+    let session = gt::embedded(1).unwrap();
+    let first = [row(&session, &[3.0, 1.0, 2.0])];
+    let (outputs, recording) = record(&refs(&first), &[], || {
+        let attributes = [Attribute::Int(0), Attribute::Bool(false)].into_iter().collect();
+        let operands = [Operand::Tensor(&first[0])];
+        let sorted = Tensor::apply_several(&session, &SORT, &operands, attributes).unwrap();
+        let [sorted, places] = &sorted[..] else { panic!("values and places") };
+        let doubled = sorted.mul(2.0).unwrap();
+        [places.add(1).unwrap(), doubled.clone(), first[0].clone(), doubled]
+    });
+    let program = recording.unwrap().finish(&refs(&outputs)).unwrap();
+    let other = [row(&session, &[7.0, 9.0, 8.0])];
+    let found = program.run(&session, &refs(&other), &[]).unwrap();
+    let found: Vec<Vec<f64>> = found.iter().map(|found| numbers(&found.tensor())).collect();
+    let [doubled, input] = [[14.0, 16.0, 18.0], [7.0, 9.0, 8.0]];
+    assert_eq!(found, [[1.0, 3.0, 2.0], doubled, input, doubled]);
 }
 
 #[test]

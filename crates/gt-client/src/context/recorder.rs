@@ -15,6 +15,7 @@ const MAX_INSTRUCTIONS: usize = 8192;
 pub(crate) struct RecordedInstruction {
     /// Its step of the trace; those of its further results follow.
     pub step: usize,
+    /// Its results, as the trace has them; here for the sake of replays.
     pub results: Results,
     pub work: u64,
 }

@@ -433,7 +433,7 @@ fn alike(step: &RunStep, instruction: &Instruction) -> bool {
     if step.attributes.is_empty() {
         return true;
     }
-    let varies = gt_ir::template::varying_attribute(step.operation);
+    let varies = step.operation.varying_attribute();
     step.attributes.iter().zip(&instruction.attributes).enumerate().all(|(index, (step, given))| {
         // A varying attribute may differ: its length follows from the shapes, which are equal.
         varies == Some(index) || step == given

@@ -1,6 +1,5 @@
 //! Tokens: hashes of commands without tensors' ids and numbers.
 
-use gt_ir::template::varying_attribute;
 use gt_ir::{Attribute, ClientCommand, Instruction, Meta, Operand, Scalar, TensorId};
 
 /// Operands up to this distance are hashed by their distance.
@@ -43,7 +42,7 @@ fn instruction_token(instruction: &Instruction, oldest: TensorId) -> u64 {
     if instruction.attributes.is_empty() {
         return hash.finish();
     }
-    let varies = varying_attribute(operation);
+    let varies = operation.varying_attribute();
     for (index, attribute) in instruction.attributes.iter().enumerate() {
         match attribute {
             Attribute::None => hash.eat(0),

@@ -133,7 +133,7 @@ impl CompositeTrace {
     }
 }
 
-/// Registers which operands of a step, whose first result is `output`, are numbers of the composite.
+/// Registers which operands of a step are numbers of the composite; `output` is its first result.
 fn open(
     catalogue: &mut Catalogue,
     composite: &Instruction,

@@ -59,7 +59,7 @@ impl NativeProgram {
                 Unit::Group(group) => values.run_group(engine, group, index)?,
             }
             for &value in &self.dying[index] {
-                if let Some(made) = (value as usize).checked_sub(self.trace.inputs.len()) {
+                if let Some(made) = self.trace.step_of(value) {
                     values.computed[made] = None;
                 }
             }
@@ -71,7 +71,7 @@ impl NativeProgram {
 
 impl ProgramValues<'_> {
     fn tensor(&self, value: u32) -> &Tensor {
-        match (value as usize).checked_sub(self.program.trace.inputs.len()) {
+        match self.program.trace.step_of(value) {
             Some(made) => self.computed[made]
                 .as_ref()
                 .expect("units are launched in order of their dependencies"),
@@ -89,7 +89,7 @@ impl ProgramValues<'_> {
         if !is_only_use || !self.program.dying[unit].contains(&value) {
             return self.tensor(value).clone();
         }
-        match (value as usize).checked_sub(trace.inputs.len()) {
+        match trace.step_of(value) {
             Some(made) => self.computed[made]
                 .take()
                 .expect("units are launched in order of their dependencies"),

@@ -24,8 +24,8 @@ pub use bindings::{Bindings, Start, Values};
 pub use build::TemplateBuilder;
 pub use expand::expand;
 pub use invocation::{Definition, Instance, Invocation, IterationPart};
+pub use step::varying_numbers;
 pub use step::{Argument, ExchangeStep, Name, RunStep, Step, Template, Varying};
-pub use step::{varying_attribute, varying_numbers};
 pub use varying_slice::VaryingSlice;
 
 /// The most steps a client's template may have.

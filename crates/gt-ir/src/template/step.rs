@@ -96,7 +96,7 @@ impl RunStep {
     pub fn attributes(&self, values: &impl Values) -> Attributes {
         let mut attributes = self.attributes.clone();
         if let Some(varying) = &self.varying
-            && let Some(index) = varying_attribute(self.operation)
+            && let Some(index) = self.operation.varying_attribute()
             && let Some(attribute) = attributes.get_mut(index)
         {
             *attribute = Attribute::Ints(varying.numbers(values).collect());
@@ -319,17 +319,10 @@ impl Template {
     }
 }
 
-/// Returns the index of the attribute that may vary between iterations, such as the position of a
-/// slice; all others are part of the structure.
-#[inline]
-pub fn varying_attribute(operation: &Operation) -> Option<usize> {
-    operation.varying_attribute()
-}
-
 /// Returns the elements of the varying attribute.
 #[inline]
 pub fn varying_numbers<'a>(operation: &Operation, attributes: &'a Attributes) -> &'a [i64] {
-    match varying_attribute(operation).and_then(|index| attributes.get(index)) {
+    match operation.varying_attribute().and_then(|index| attributes.get(index)) {
         Some(Attribute::Ints(values)) => values,
         _ => &[],
     }

@@ -58,8 +58,8 @@ pub fn key(trace: &Trace) -> Vec<u8> {
                 Attribute::Bool(value) => key.push(u8::from(*value)),
                 Attribute::DType(dtype) => key.push(*dtype as u8),
                 Attribute::Ints(values) => {
-                    key.push(values.len() as u8);
                     let is_given = varies == Some(index) && !step.varying.is_empty();
+                    key.extend([values.len() as u8, u8::from(is_given)]);
                     if !is_given {
                         values.iter().for_each(|&value| number(&mut key, value as u64));
                     }

@@ -31,7 +31,7 @@ impl Trace {
                 given.push(format!("{}={}", of.name, of.shown(attribute)));
             }
         }
-        let value = self.inputs.len() + index;
+        let value = self.value_of(index);
         format!("%{value} = {}({}) {}", operation.name, given.join(", "), tensor(output))
     }
 }

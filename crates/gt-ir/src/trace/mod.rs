@@ -129,11 +129,13 @@ impl Trace {
     }
 
     /// Returns the value that a step computes.
+    #[inline]
     pub fn value_of(&self, step: usize) -> u32 {
         (self.inputs.len() + step) as u32
     }
 
     /// Returns the step that computes a value; `None` for an input.
+    #[inline]
     pub fn step_of(&self, value: u32) -> Option<usize> {
         (value as usize).checked_sub(self.inputs.len())
     }

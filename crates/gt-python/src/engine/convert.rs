@@ -2,7 +2,6 @@
 
 use gt::ir::operation::Parameter;
 use gt::ir::ops::further::FURTHER;
-use gt::ir::template::varying_attribute;
 use gt::ir::trace::{Input, Trace, TraceStep};
 use gt::ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
 use pyo3::exceptions::PyValueError;
@@ -175,7 +174,7 @@ impl Classes {
     /// Returns a step's attributes by name, without the attribute whose values vary: those are
     /// operands.
     fn attributes<'py>(&self, py: Python<'py>, step: &TraceStep) -> PyResult<Bound<'py, PyDict>> {
-        let varies = varying_attribute(step.operation).filter(|_| !step.varying.is_empty());
+        let varies = step.operation.varying_attribute().filter(|_| !step.varying.is_empty());
         let dict = PyDict::new(py);
         for (index, (of, value)) in step.operation.named(&step.attributes).enumerate() {
             if varies != Some(index) {

@@ -98,7 +98,7 @@ impl<E: Engine> Analysis<'_, E> {
         let mut kept = Vec::new();
         for (place, bound) in found.into_iter().enumerate() {
             let Some(step) = places[place] else { continue };
-            let number = self.trace.inputs.len() + step;
+            let number = self.trace.value_of(step) as usize;
             let value = result.result(place as u32);
             kept.push(value);
             kept.extend(bound);

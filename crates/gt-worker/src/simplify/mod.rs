@@ -33,7 +33,7 @@ fn without_the_unneeded(trace: &Trace) -> Trace {
     let needed = needed(trace);
     let mut writer = TraceRewriter::new(trace);
     for (index, step) in trace.steps.iter().enumerate() {
-        let is_needed = needed[trace.inputs.len() + index];
+        let is_needed = needed[trace.value_of(index) as usize];
         // No remaining step reads the value of a removed one.
         let value = if is_needed { writer.copy(step) } else { u32::MAX };
         writer.values.push(value);
@@ -46,7 +46,7 @@ fn needed(trace: &Trace) -> Vec<bool> {
     let mut needed = vec![false; trace.values()];
     trace.outputs.iter().for_each(|&value| needed[value as usize] = true);
     for (index, step) in trace.steps.iter().enumerate().rev() {
-        if needed[trace.inputs.len() + index] {
+        if needed[trace.value_of(index) as usize] {
             step.reads().for_each(|value| needed[value as usize] = true);
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Links<'a> {
 
     /// The step that makes a value, with its index.
     fn maker(&self, source: &Source) -> Option<(usize, &'a TraceStep)> {
-        let place = (*source.tensor()? as usize).checked_sub(self.trace.inputs.len())?;
+        let place = self.trace.step_of(*source.tensor()?)?;
         Some((place, &self.trace.steps[place]))
     }
 

@@ -43,7 +43,6 @@ class autocast:
 
     A backward pass computes in the dtypes of its forward pass, also inside a block. A block affects
     only its own thread.
-    blocks are its own.
 
     >>> with gt.autocast("cpu"):
     ...     product = gt.ones(2, 2) @ gt.ones(2, 2)

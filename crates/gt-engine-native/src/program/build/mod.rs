@@ -46,7 +46,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Adds a step to a group, or makes it a unit of its own.
     fn step(&mut self, index: u32, step: &TraceStep) {
-        let value = self.trace.inputs.len() as u32 + index;
+        let value = self.trace.value_of(index as usize);
         let is_fused = step.output.shape.numel() > 0
             && (self.add_elementwise(index, value, step) || self.add_reduction(index, value, step));
         if !is_fused {
