@@ -153,7 +153,7 @@ class Config:
     #: Whether workers that join later add slots.
     elastic: bool | None = None
 
-    def load(self, path: str | os.PathLike) -> None:
+    def load(self, path: str | os.PathLike[str]) -> None:
         """Add the signals of a YAML file; a name that exists already is replaced."""
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"the path of a configuration is text, not {type(path).__name__}")
@@ -225,7 +225,7 @@ def get_config() -> Config:
 
 
 def load_config(
-    path: str | os.PathLike | None = None, *, config_file: str | os.PathLike | None = None
+    path: str | os.PathLike[str] | None = None, *, config_file: str | os.PathLike[str] | None = None
 ) -> Config:
     """Add the signals of a YAML file to the process's configuration.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gt import _gt
 from gt.explain import Explanation, Placed, explain
@@ -73,7 +73,7 @@ def strict(limit: int = 0) -> Iterator[None]:
             _gt.set_strict(session, outer)
 
 
-def get_tape() -> list[dict]:
+def get_tape() -> list[dict[str, Any]]:
     """Return the operations on the tape that are still reachable, oldest first.
 
     Each is a dict with `id`, `op`, `inputs`, `shape`, `dtype` and `signal`.
@@ -94,7 +94,7 @@ def print_tape() -> None:
         )
 
 
-def get_cache_stats() -> dict[str, dict]:
+def get_cache_stats() -> dict[str, dict[str, Any]]:
     """Return how the caches of this process are used, by the kernel of PyTorch's device.
 
     A kernel's first call with some shapes and dtypes is recorded, and later ones are replayed. The
@@ -112,7 +112,7 @@ def get_cache_stats() -> dict[str, dict]:
     return _gt.get_cache_stats()
 
 
-def get_worker_stats() -> dict[str, dict]:
+def get_worker_stats() -> dict[str, dict[str, Any]]:
     """Return each worker's statistics by its name.
 
     `operations` counts those it has run (`skipped`: not run, as every result was freed before),
@@ -128,7 +128,7 @@ def get_worker_stats() -> dict[str, dict]:
     return stats
 
 
-def _lengths(sequences: list[dict]) -> dict[str, float]:
+def _lengths(sequences: list[dict[str, Any]]) -> dict[str, float]:
     """Return the average, least and largest number of operations in a sequence."""
     lengths = [sequence["length"] for sequence in sequences] or [0]
     return {

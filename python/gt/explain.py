@@ -121,7 +121,7 @@ class explain:  # noqa: N801 - it is used as a function and as a context
     stores the explanation in `result`.
     """
 
-    def __init__(self, function: Callable | None = None, *args: Any, quiet: bool = False):
+    def __init__(self, function: Callable[..., Any] | None = None, *args: Any, quiet: bool = False):
         self.result = Explanation()
         self.quiet = quiet
         if function is not None:
@@ -169,7 +169,7 @@ def _collect(session: Session) -> None:
         explanation.memory, explanation.slots = noted["memory"], noted["slots"]
 
 
-def _step(step: dict) -> Step:
+def _step(step: dict[str, Any]) -> Step:
     operands = [Placed(**operand) for operand in step["operands"]]
     moves = [
         Move(

@@ -12,6 +12,7 @@ import ast
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import forwards
 import gt
@@ -41,7 +42,7 @@ in {families} families. _gradient_ says whether the result can be differentiated
 
 def operations_page() -> str:
     """Return the page with tables of all operations, one for each family."""
-    families: dict[str, list[dict]] = {}
+    families: dict[str, list[dict[str, Any]]] = {}
     for operation in _gt.operations():
         families.setdefault(operation["family"], []).append(operation)
     count = sum(len(operations) for operations in families.values())
@@ -57,7 +58,7 @@ def operations_page() -> str:
     return "\n".join(lines)
 
 
-def row(operation: dict) -> str:
+def row(operation: dict[str, Any]) -> str:
     """Return the table row of an operation."""
     document = operation["doc"].replace("|", "\\|")
     attributes = ", ".join(f"`{name}`" for name in operation["attributes"])
@@ -102,6 +103,7 @@ def write_site(folder: Path) -> None:
     for path in forwards.ROOF.rglob("*.py"):
         if path != forwards.ROOF / "__init__.py":
             write(folder / "gt" / path.relative_to(forwards.ROOF), path.read_text())
+    stubs.with_overloads = False
     write_all(folder / "gt", documented_stubs())
 
 

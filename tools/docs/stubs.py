@@ -9,9 +9,13 @@ import inspect
 import re
 import sys
 
-from gt import _gt
+from gt import _gt, _results
 from gt.ops.registry import COMPOSITES, DIRECT
+from stub_overloads import forms
 from stub_types import FUNCTION_RESULTS, PARAMETERS, RESULTS, SETTABLE
+
+#: Whether functions have overloads. The site's generator shows no function that has only overloads.
+with_overloads = True
 
 #: The declarations of primitives, by name.
 PRIMITIVES = {operation["name"]: operation for operation in _gt.operations()}
@@ -44,12 +48,34 @@ WORDS = {
     "bool": "_bool",
     "str": "str",
     "None": "None",
+    "NoReturn": "NoReturn",
+    "dtype": "_DType",
+    "Device": "_device | str | _int | None",
+    "device": "_device",
+    "layout": "_layout",
+    "Generator": "_Generator",
     "Any": "Any",
     "object": "object",
     "tuple": "tuple",
     "list": "list",
     "Sequence": "Sequence",
     "...": "...",
+}
+
+#: The named tuples that operations return, as stubs import them.
+NAMED = [
+    name
+    for name, kind in vars(_results).items()
+    if isinstance(kind, type) and kind.__module__ == _results.__name__
+]
+WORDS.update({name: f"_{name}" for name in NAMED})
+#: What stubs import under private names, which hide no name of an operation.
+PRIVATE = {
+    "_Generator": "from gt._generator import Generator as _Generator",
+    "_Size": "from gt._size import Size as _Size",
+    "_device": "from gt._device import device as _device",
+    "_layout": "from gt._formats import layout as _layout",
+    **{f"_{name}": f"from gt._results import {name} as _{name}" for name in NAMED},
 }
 
 HIDDEN = ("__doc__", "__module__", "__new__", "__reduce__", "__delitem__", "__weakref__")
@@ -62,16 +88,20 @@ from builtins import float as _float
 from builtins import int as _int
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, TypeAlias, final, overload
+from typing import Any, Literal, NoReturn, TypeAlias, final, overload
 
 from typing_extensions import Self, disjoint_base
 
 import numpy as _numpy
 from numpy.typing import NDArray
+{imports}
 
 _Number: TypeAlias = _bool | _int | _float | _complex
 _TensorLike: TypeAlias = Tensor | _Number | NDArray[Any] | _numpy.generic
+_DType: TypeAlias = dtype
 _DTypeLike: TypeAlias = dtype | str | type[Any] | _numpy.dtype[Any]
+#: The value of an element: a bool may stand for an int, a float or a complex, `Any` for the rest.
+_Element: TypeAlias = _bool | Any
 
 __version__: str
 faces: dict[str, dict[str, Any]]
@@ -87,14 +117,15 @@ from builtins import complex as _complex
 from builtins import float as _float
 from builtins import int as _int
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NoReturn, overload
 
-from gt._gt import Tensor, _DTypeLike, _Number, _TensorLike
+from gt._gt import Tensor, _DType, _DTypeLike, _Number, _TensorLike
+{imports}
 
 '''
 
 
-def signature(function, owner: str = "") -> str:
+def signature(function, owner: str = "") -> list[str]:
     """Return the parameters of a function; `owner` is the first one of a compiled method."""
     parameters, after_star = [owner] if owner else [], False
     for parameter in inspect.signature(function).parameters.values():
@@ -115,7 +146,7 @@ def signature(function, owner: str = "") -> str:
             after_star = True
             parameters.append("*")
         parameters.append(f"{name}: {kind}{default(parameter)}")
-    return "(" + ", ".join(parameters) + ")"
+    return parameters
 
 
 def type_of(function, parameter: inspect.Parameter) -> str:
@@ -169,10 +200,15 @@ def ending(thing, indent: str) -> list[str]:
     return [":", f'{indent}    """{first}', *lines, f'{indent}    """']
 
 
-def define(name: str, parameters: str, result: str, thing, indent: str = "") -> list[str]:
-    """Return the stub of a function or method."""
+def define(name: str, parameters: list[str], result: str, thing, indent: str = "") -> list[str]:
+    """Return the stub of a function or method, with its overloads unless it is for the site."""
     head, *body = ending(thing, indent)
-    return [f"{indent}def {name}{parameters} -> {result}{head}", *body]
+    found = forms(name, parameters, result) if with_overloads else [(parameters, result)]
+    lines = []
+    for given, of in found:
+        lines += [f"{indent}@overload"] if len(found) > 1 else []
+        lines += [f"{indent}def {name}({', '.join(given)}) -> {of}{head}", *body]
+    return lines
 
 
 def operator(kind: type, name: str) -> str:
@@ -187,7 +223,7 @@ def operator(kind: type, name: str) -> str:
         "__format__",
     ):
         # The inherited documentation of these methods says nothing about tensors.
-        return f"    def {name}{signature(getattr(kind, name), 'self')} -> {result}: ..."
+        return f"    def {name}({', '.join(signature(getattr(kind, name), 'self'))}) -> {result}: ..."
     given = list(inspect.signature(getattr(kind, name)).parameters)[1:]
     of_any = kind is not _gt.Tensor or name in ("__eq__", "__ne__")
     other = "Any" if of_any else "_TensorLike"
@@ -216,7 +252,7 @@ def class_stub(kind: type) -> list[str]:
         if inspect.isgetsetdescriptor(member):
             lines += [
                 "    @property",
-                *define(name, "(self)", result_of(kind, name), member, "    "),
+                *define(name, ["self"], result_of(kind, name), member, "    "),
             ]
             if name in SETTABLE:
                 lines.append(f"    @{name}.setter")
@@ -228,27 +264,33 @@ def class_stub(kind: type) -> list[str]:
         elif isinstance(member, float):
             lines.append(f"    {name}: _float")
         elif isinstance(member, property):
-            result = annotated(getattr(member.fget, "__annotations__", {}).get("return"))
-            lines += ["    @property", *define(name, "(self)", result, member, "    ")]
+            stated = annotated(getattr(member.fget, "__annotations__", {}).get("return"))
+            result = RESULTS.get(name, stated)
+            lines += ["    @property", *define(name, ["self"], result, member, "    ")]
         elif inspect.isfunction(member):
-            result = annotated(inspect.signature(member).return_annotation)
+            result = result_of_function(name, member)
             lines += define(name, signature(member), result, member, "    ")
         elif name.startswith("__"):
             lines.append(operator(kind, name))
         elif kind is _gt.Tensor and name in DIRECT:
             # A method of a primitive, which its composite documents.
             of = COMPOSITES[f"gt.{name}"]
-            first = next(iter(inspect.signature(of).parameters))
-            parameters = signature(of).replace(f"({first}: Tensor", "(self", 1)
-            lines += define(name, parameters, "Tensor", member, "    ")
+            lines += define(name, ["self", *signature(of)[1:]], "Tensor", member, "    ")
         else:
             result = result_of(kind, name)
-            if [*PRIMITIVES.get(name, {}).get("kinds", {}).values()] == ["Tensor", "Size"]:
+            kinds = [*PRIMITIVES.get(name, {}).get("kinds", {}).values()]
+            if with_overloads and kinds == ["Tensor", "Size"]:
                 # The ints may be given one by one, too.
                 lines += ["    @overload", f"    def {name}(self, *axes: _int) -> {result}: ..."]
-                lines += ["    @overload"]
             lines += define(name, signature(member, "self"), result, member, "    ")
     return [*lines, ""]
+
+
+def result_of_function(name: str, function) -> str:
+    """Return the result type of a function of Python."""
+    if name.endswith("_with_indices"):
+        return "tuple[Tensor, Tensor]"
+    return annotated(inspect.signature(function).return_annotation)
 
 
 def result_of(kind: type, name: str) -> str:
@@ -278,7 +320,13 @@ def module_stub() -> str:
     for name, value in values.items():
         if inspect.isbuiltin(value):
             lines += define(name, signature(value), known(FUNCTION_RESULTS, name), value)
-    return "\n".join(lines) + "\n"
+    return with_imports("\n".join(lines) + "\n")
+
+
+def with_imports(stub: str) -> str:
+    """Return a stub with the imports of the private names that it uses."""
+    used = [line for name, line in PRIVATE.items() if re.search(rf"\b{name}\b", stub)]
+    return stub.replace("{imports}", "\n".join(used), 1)
 
 
 def namespace_stub(module) -> str:
@@ -293,8 +341,8 @@ def namespace_stub(module) -> str:
             continue
         result = "Tensor"
         if inspect.isfunction(function):
-            result = annotated(inspect.signature(function).return_annotation)
+            result = result_of_function(name, function)
         elif PRIMITIVES.get(function.__name__, {}).get("several"):
             result = "tuple[Tensor, ...]"
         lines += define(name, signature(function), result, function)
-    return NAMESPACE_HEAD.format(doc=doc) + "\n".join(lines) + "\n"
+    return with_imports(NAMESPACE_HEAD.replace("{doc}", doc) + "\n".join(lines) + "\n")

@@ -5,9 +5,10 @@ from builtins import complex as _complex
 from builtins import float as _float
 from builtins import int as _int
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NoReturn, overload
 
-from gt._gt import Tensor, _DTypeLike, _Number, _TensorLike
+from gt._gt import Tensor, _DType, _DTypeLike, _Number, _TensorLike
+
 
 __all__ = [
     "bartlett",

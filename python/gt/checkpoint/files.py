@@ -231,7 +231,7 @@ def verify(folder: Any) -> None:
 
 
 def _described(
-    kinds: list[tuple[str, str, list[int]]], parts: list[tuple], inner: str
+    kinds: list[tuple[str, str, list[int]]], parts: list[tuple[Any, ...]], inner: str
 ) -> dict[str, Any]:
     """Return the manifest's entry for each tensor: dtype, shape and the location of its parts."""
     told: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from gt import _gt
 from gt._gt import Tensor
 
 
-def reduce(tensor: Tensor) -> tuple:
+def reduce(tensor: Tensor) -> tuple[Any, ...]:
     """Return how to restore a tensor, as `__reduce__` does. Waits for its values.
 
     Raises:

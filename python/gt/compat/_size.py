@@ -1,9 +1,10 @@
 """The type of `x.shape`."""
 
 import math
+from typing import Any
 
 
-class Size(tuple):
+class Size(tuple[int, ...]):
     """The length of each axis: a tuple with PyTorch's `numel()`.
 
     >>> gt.ones(2, 3).shape.numel()

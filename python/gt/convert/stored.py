@@ -110,5 +110,5 @@ def _entry(folder: str, name: str, stored: dict[str, Any], tied: str | None) -> 
     return Entry(name, dtype, shape, partial(_read, dtype, list(shape), parts), tied)
 
 
-def _read(dtype: str, shape: list[int], parts: list[tuple]) -> Tensor:
+def _read(dtype: str, shape: list[int], parts: list[tuple[Any, ...]]) -> Tensor:
     return _gt.read_values(dtype, shape, parts)

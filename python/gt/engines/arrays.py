@@ -61,22 +61,22 @@ def over(axes: Sequence[int], x: Any) -> tuple[int, ...]:
     return tuple(axes) if axes and x.ndim else tuple(range(x.ndim))
 
 
-def region(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple:
+def region(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple[Any, ...]:
     """Return the slices that select a region."""
     parts = zip(starts, sizes, steps, strict=True)
     return tuple(slice(start, start + size * step, step) for start, size, step in parts)
 
 
-def rows(x: Any, index: Any, axis: int) -> tuple:
+def rows(x: Any, index: Any, axis: int) -> tuple[Any, ...]:
     """Return the NumPy index that selects whole rows along an axis."""
     return (slice(None),) * (axis % x.ndim) + (index,)
 
 
-def places(xp: Any, index: Any, axis: int) -> tuple:
+def places(xp: Any, index: Any, axis: int) -> tuple[Any, ...]:
     """Return the NumPy index equivalent to a pointwise (gather/scatter) index along an axis."""
     if index.ndim == 0:
         return ()
-    grid: list = []
+    grid: list[Any] = []
     for along, length in enumerate(index.shape):
         line = xp.arange(length).reshape([-1 if at == along else 1 for at in range(index.ndim)])
         grid.append(line)

@@ -225,7 +225,7 @@ class Engine:
                 f"  hint: engine.register('{name}', function), in a module named in GT_KERNELS"
             )
 
-        def call(*operands: Tensor, arguments: str) -> tuple:
+        def call(*operands: Tensor, arguments: str) -> tuple[Any, ...]:
             made = function(*operands, **decoded(arguments))
             return tuple(made) if isinstance(made, tuple | list) else (made,)
 
@@ -273,7 +273,7 @@ class Engine:
         """
         raise NotImplementedError
 
-    def run(self, plan: Plan, values: list) -> list:
+    def run(self, plan: Plan, values: list[Any]) -> list[Any]:
         """Run a plan step by step on its inputs (tensors and numbers), and return its outputs.
 
         The list `values` is consumed: each value is dropped after its last use to free its memory.
@@ -291,7 +291,7 @@ class Engine:
             raise StepError(number, str(cause) or type(cause).__name__) from cause
         return [values[output] for output in plan.outputs]
 
-    def compile(self, plan: Plan) -> Callable[[list], list] | None:
+    def compile(self, plan: Plan) -> Callable[[list[Any]], list[Any]] | None:
         """Return a faster `run` of this plan, or None if compiling it gains nothing.
 
         Compiling may be slow and may raise: the worker keeps running the operations one by one.
@@ -367,7 +367,7 @@ class Engine:
             ]
         return stages
 
-    def cause(self, error: Exception, step: Step, operands: list) -> Exception:
+    def cause(self, error: Exception, step: Step, operands: list[Any]) -> Exception:
         """Return the error to report for a step that failed on these operands.
 
         Where possible it is one of GT's: an `IndexError`, `ArithmeticError` or `MemoryError`

@@ -79,7 +79,7 @@ class Difference:
         return f"{self.way}: {place}: {self.given} instead of {self.expected} ({self.count} wrong)"
 
 
-def load(path: str | os.PathLike) -> tuple[Plan, list, list[Array], list[Array]]:
+def load(path: str | os.PathLike[str]) -> tuple[Plan, list[Any], list[Array], list[Array]]:
     """Read a file; return the plan, its inputs (`Array` or numbers), the expected outputs and the
     given ones.
 
@@ -113,12 +113,12 @@ def load(path: str | os.PathLike) -> tuple[Plan, list, list[Array], list[Array]]
 class _Reader:
     """Renumbers the values: inputs, then constants, then random numbers, then the steps."""
 
-    def __init__(self, written: dict, arrays: dict[str, np.ndarray]):
+    def __init__(self, written: dict[str, Any], arrays: dict[str, np.ndarray]):
         self.written = written
-        self.steps: list[dict] = written["steps"]
+        self.steps: list[dict[str, Any]] = written["steps"]
         self.count = len(written["inputs"])
-        self.inputs: list = []
-        self.values: list = []
+        self.inputs: list[Any] = []
+        self.values: list[Any] = []
         for index, given in enumerate(written["inputs"]):
             if "number" in given:
                 self.take(type(given["number"]), given["number"])
@@ -162,7 +162,9 @@ class _Reader:
         outputs = tuple(self.numbers[output] for output in self.written["outputs"])
         return Plan(tuple(self.inputs), tuple(made), outputs)
 
-    def _operand(self, operand: dict, step: dict) -> tuple[int | None, int | None]:
+    def _operand(
+        self, operand: dict[str, Any], step: dict[str, Any]
+    ) -> tuple[int | None, int | None]:
         """Return a value's old number and None, or None and a constant's new number."""
         if "value" in operand:
             return operand["value"], None
@@ -170,7 +172,7 @@ class _Reader:
             return None, None
         return None, self.take(operand["constant"], operand["constant"])
 
-    def _draw(self, step: dict) -> Array:
+    def _draw(self, step: dict[str, Any]) -> Array:
         from gt.engines import native
 
         meta = _meta(step["output"])
@@ -197,7 +199,7 @@ class _Reader:
         return metas
 
 
-def replay(path: str | os.PathLike, engine: Engine) -> list[Difference]:
+def replay(path: str | os.PathLike[str], engine: Engine) -> list[Difference]:
     """Run a file's plan on an engine, step by step and compiled; return the differences from the
     expected outputs.
 
@@ -214,7 +216,7 @@ def replay(path: str | os.PathLike, engine: Engine) -> list[Difference]:
     """
     plan, values, expected, _ = load(path)
 
-    def given() -> list:
+    def given() -> list[Any]:
         return [_create(engine, value) if isinstance(value, Array) else value for value in values]
 
     ways = [("step by step", lambda values: engine.run(plan, values))]
@@ -257,7 +259,7 @@ def _compare(way: str, output: int, given: Array, expected: Array) -> Difference
     return Difference(way, output, index, a[index], b[index], int(wrong.sum()))
 
 
-def _meta(written: dict) -> Meta:
+def _meta(written: dict[str, Any]) -> Meta:
     return Meta(written["dtype"], tuple(written["shape"]))
 
 

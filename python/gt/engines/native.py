@@ -25,7 +25,9 @@ DRAWN = frozenset(
 _TOLD = frozenset(name for name, declared in _DECLARED.items() if "dtype" in declared["attributes"])
 
 
-def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> list[Meta]:
+def results(
+    operation: str, operands: tuple[Operand, ...], attributes: dict[str, Any]
+) -> list[Meta]:
     """Return the metas of all results of an operation."""
     metas = [
         (operand.dtype, list(operand.shape)) if isinstance(operand, Meta) else operand()
@@ -37,7 +39,7 @@ def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> 
 
 def computes(
     signature: Signature, read: Callable[[Any], Any], create: Callable[..., Any]
-) -> Callable:
+) -> Callable[..., Any]:
     """Return a function of an operation's operands and attributes that computes it natively.
 
     `read` returns a tensor as `(dtype, shape, values)`, with values as from `Engine.read`, and a

@@ -212,6 +212,6 @@ def _checked(value: Any, kind: type) -> Any:
     return value
 
 
-def _paired(items: list[Any]) -> dict:
+def _paired(items: list[Any]) -> dict[str, Any]:
     """Return the dict of a list of alternating keys and values."""
     return plain.items(list(zip(items[::2], items[1::2], strict=True)))

@@ -46,13 +46,13 @@ def key(value: Any) -> Any:
     raise ValueError(f"a key of tuples more than {_DEEPEST_KEY} deep")
 
 
-def items(pairs: Any = ()) -> dict:
+def items(pairs: Any = ()) -> dict[str, Any]:
     """Return the dict of some pairs, whose keys are checked."""
     pairs = pairs.items() if isinstance(pairs, dict) else sequence(pairs)
     return {key(name): value for name, value in pairs}
 
 
-def sequence(values: Any) -> list | tuple:
+def sequence(values: Any) -> list[Any] | tuple[Any, ...]:
     """Return a value if it is a list or tuple; other iterables could be endless."""
     if not isinstance(values, (list, tuple)):
         raise ValueError(f"a list or tuple was expected, not a {type(values).__name__}")
@@ -79,24 +79,24 @@ def integers(values: Any) -> tuple[int, ...]:
     return tuple(integer(value) for value in sequence(values))
 
 
-def ordered_dict(pairs: Any = ()) -> OrderedDict:
+def ordered_dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
     """Replace `OrderedDict`."""
     return OrderedDict(items(pairs))
 
 
-def default_dict(factory: Any = None, pairs: Any = ()) -> defaultdict:
+def default_dict(factory: Any = None, pairs: Any = ()) -> defaultdict[Any, Any]:
     """Replace `defaultdict`."""
     if factory is not None and not any(factory is kind for kind in CLASSES.values()):
         raise ValueError(f"a defaultdict with the factory {type(factory).__name__}")
     return defaultdict(factory, items(pairs))
 
 
-def as_set(values: Any = ()) -> set:
+def as_set(values: Any = ()) -> set[Any]:
     """Replace `set`."""
     return {key(value) for value in sequence(values)}
 
 
-def as_frozenset(values: Any = ()) -> frozenset:
+def as_frozenset(values: Any = ()) -> frozenset[Any]:
     """Replace `frozenset`."""
     return frozenset(as_set(values))
 

@@ -341,7 +341,9 @@ def _values(storage: _Storage, place: Place) -> Tensor:
     return -tensor if place.neg else tensor
 
 
-def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tensor:
+def _strided(
+    storage: _Storage, offset: int, size: tuple[Any, ...], stride: tuple[Any, ...]
+) -> Tensor:
     import numpy as np
 
     dtype = _gt.parse_dtype(storage.dtype)

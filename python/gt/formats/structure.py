@@ -96,7 +96,7 @@ class _Writer:
             return self._numpy(value, path)
         raise TypeError(_cannot(value, path))
 
-    def _dict(self, value: dict, path: tuple[str, ...]) -> dict:
+    def _dict(self, value: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
         items = [
             [self.write(key, (*path, "key")), self.write(item, (*path, str(key)))]
             for key, item in value.items()
@@ -116,7 +116,7 @@ class _Writer:
             return self._described(value.item(), path)
         raise TypeError(_cannot(value, path))
 
-    def _tensor(self, tensor: Tensor, path: tuple[str, ...]) -> dict:
+    def _tensor(self, tensor: Tensor, path: tuple[str, ...]) -> dict[str, Any]:
         known = self._names.get(id(tensor))
         if known is None:
             known = self._name(".".join(path))
@@ -191,7 +191,7 @@ def _read(written: Any, tensor: Callable[[str], Tensor]) -> Any:
     raise ValueError(f"a value of an unknown kind {kind!r}")
 
 
-def _read_tensor(written: dict, tensor: Callable[[str], Tensor]) -> Any:
+def _read_tensor(written: dict[str, Any], tensor: Callable[[str], Tensor]) -> Any:
     value = tensor(written["name"])
     if written.get("complex128"):
         value = gt.view_as_complex(value)

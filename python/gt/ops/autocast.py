@@ -39,7 +39,7 @@ AutocastClass = Literal["lower", "float32", "widest", "inside"]
 def call(
     autocast: AutocastClass | None,
     function: Callable[..., Any],
-    args: tuple,
+    args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
     """Call a composite under autocast.

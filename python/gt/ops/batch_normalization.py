@@ -54,7 +54,7 @@ class BatchNormalization(Function):
         return primitives.mul_add(bias - mean * scale, x, scale), mean, var
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, grad_mean: Tensor, grad_var: Tensor) -> tuple:
+    def backward(ctx: Any, grad: Tensor, grad_mean: Tensor, grad_var: Tensor) -> tuple[Any, ...]:
         """Return the gradients of x, weight and bias."""
         x, weight = ctx.saved_tensors
         count = math.prod(x.shape[axis] for axis in ctx.axes)

@@ -55,7 +55,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return result.clone() if copy and result is self else result
 
 
-def wanted_dtype(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, bool]:
+def wanted_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
     """Return the dtype among the arguments of `to`, or None, and whether a copy is asked for."""
     kwargs = dict(kwargs)
     given = [*args, *(kwargs.pop(name, None) for name in ("device", "dtype", "other", "tensor"))]

@@ -119,7 +119,13 @@ def _function(operation: _CustomOp) -> type[Function]:
 class _CustomOp:
     """The callable that `custom_op` returns."""
 
-    def __init__(self, name: str, results: Callable, gradient: Callable | None, axes: _Axes | None):
+    def __init__(
+        self,
+        name: str,
+        results: Callable[..., Any],
+        gradient: Callable[..., Any] | None,
+        axes: _Axes | None,
+    ):
         self.name, self.results, self.gradient, self.axes = name, results, gradient, axes
         self.signature = inspect.signature(results)
         self.function = _function(self)

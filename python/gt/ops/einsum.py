@@ -96,7 +96,7 @@ def _positions(x: Tensor, axes: list[int], name: str) -> list[int]:
     return positions
 
 
-def _is_list(operands: Sequence) -> bool:
+def _is_list(operands: Sequence[Any]) -> bool:
     return len(operands) == 1 and isinstance(operands[0], list | tuple)
 
 
@@ -120,7 +120,7 @@ def _terms(text: str, equation: str) -> list[Any]:
     return terms
 
 
-def _sublists(operands: list) -> tuple[list[Tensor], list[list[Any]], list[Any] | None]:
+def _sublists(operands: list[Any]) -> tuple[list[Tensor], list[list[Any]], list[Any] | None]:
     """Return tensors, labels and result labels of `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
     output = operands.pop() if len(operands) % 2 else None
     inputs = [list(of) for of in operands[1::2]]

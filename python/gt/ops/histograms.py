@@ -159,7 +159,7 @@ def histogramdd(
 
 
 def _binned(
-    name: str, points: Tensor, bins: list, range: Any, shares: Tensor | None, density: bool
+    name: str, points: Tensor, bins: list[Any], range: Any, shares: Tensor | None, density: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return the counts of points in the boxes of a grid, and the edges of the intervals."""
     points = points.detach()

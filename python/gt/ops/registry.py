@@ -192,7 +192,9 @@ def _renamed(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, A
     return {names.get(name, name): value for name, value in given.items()}
 
 
-def _misfit(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> TypeError | None:
+def _misfit(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> TypeError | None:
     """Return the error for arguments that do not fit the signature or its types, if any."""
     name, signature = function.__name__, inspect.signature(function)
     try:

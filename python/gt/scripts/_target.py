@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 from gt._processes import join_address
 
@@ -30,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> dict:
+def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `_gt`'s tools: address, process, key_file, insecure."""
     address = None
     if args.host or args.port is not None:

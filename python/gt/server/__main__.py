@@ -119,7 +119,7 @@ def main(argv: list[str] | None = None) -> int:
             f"--spawn-gpu-workers is {args.spawn_gpu_workers}, but CUDA_VISIBLE_DEVICES names "
             f"{len(gpus)} GPU(s): {','.join(gpus) or 'none'}"
         )
-    workers: list[subprocess.Popen] = []
+    workers: list[subprocess.Popen[bytes]] = []
     is_stopping = threading.Event()
 
     def ready() -> None:
@@ -188,7 +188,7 @@ def _gpus(count: int) -> list[str]:
 
 def _start_worker(
     args: argparse.Namespace, address: str, number: int, gpu: str
-) -> subprocess.Popen:
+) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", str(number)]
     if args.key_file:
         command += ["--key-file", args.key_file]
@@ -216,7 +216,7 @@ def _outward_address() -> str:
         return probe.getsockname()[0]
 
 
-def _tell_end(number: int, process: subprocess.Popen, is_stopping: threading.Event) -> None:
+def _tell_end(number: int, process: subprocess.Popen[bytes], is_stopping: threading.Event) -> None:
     """Wait for a worker, and report if it ends while the server is running."""
     status = process.wait()
     if not is_stopping.is_set():
@@ -227,7 +227,7 @@ def _tell_end(number: int, process: subprocess.Popen, is_stopping: threading.Eve
         )
 
 
-def _stop(workers: list[subprocess.Popen]) -> None:
+def _stop(workers: list[subprocess.Popen[bytes]]) -> None:
     for worker in workers:
         worker.terminate()
     for worker in workers:

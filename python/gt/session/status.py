@@ -1,5 +1,7 @@
 """The state of the cluster: `gt.status()`."""
 
+from typing import Any
+
 from gt import _gt
 
 
@@ -29,13 +31,13 @@ class Status:
     belong to one user with an empty name.
     """
 
-    def __init__(self, told: dict):
+    def __init__(self, told: dict[str, Any]):
         self.at: str = told["at"]
         #: The seconds since the dispatcher started.
         self.seconds: float = told["seconds"]
-        self.workers: list[dict] = told["workers"]
-        self.sessions: list[dict] = told["sessions"]
-        self.users: list[dict] = told["users"]
+        self.workers: list[dict[str, Any]] = told["workers"]
+        self.sessions: list[dict[str, Any]] = told["sessions"]
+        self.users: list[dict[str, Any]] = told["users"]
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
         workers = [
@@ -122,7 +124,7 @@ class Status:
         return "\n".join(parts)
 
 
-def _memory(told: dict) -> str:
+def _memory(told: dict[str, Any]) -> str:
     memory, elsewhere = told["bytes"], told["spilled_bytes"]
     return f"{_bytes(memory)} + {_bytes(elsewhere)} on disk" if elsewhere else _bytes(memory)
 

@@ -33,7 +33,7 @@ class step:
             raise TypeError("gt.step() needs what the block may change: a model, tensors")
         self._what = what
         self._begun: _gt.Step | None = None
-        self._state: dict[Any, dict] = {}
+        self._state: dict[Any, dict[str, Any]] = {}
 
     def __enter__(self) -> step:
         if self._begun is not None:

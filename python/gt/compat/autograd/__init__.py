@@ -270,7 +270,7 @@ def _batched(
     return [next(found) if each else None for each in used]
 
 
-def _zeros(of: Tensor, batch: list | None) -> Tensor:
+def _zeros(of: Tensor, batch: list[Any] | None) -> Tensor:
     """Return zeros like a tensor, with the batch axis of a batch of gradients."""
     zeros = of.detach() * 0
     return zeros if batch is None else zeros.expand(batch[0].shape[0], *of.shape)

@@ -79,7 +79,7 @@ class Function:
         return recorded if isinstance(result, tuple) else recorded[0]
 
     @classmethod
-    def _compute(cls, context: Context, args: tuple) -> Any:
+    def _compute(cls, context: Context, args: tuple[Any, ...]) -> Any:
         previous = _gt.set_grad_enabled(False)
         try:
             setup = getattr(cls, "setup_context", None)
@@ -92,7 +92,9 @@ class Function:
             _gt.set_grad_enabled(previous)
 
     @classmethod
-    def _record(cls, context: Context, args: tuple, outputs: tuple) -> tuple:
+    def _record(
+        cls, context: Context, args: tuple[Any, ...], outputs: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
         tensors = [output for output in outputs if isinstance(output, Tensor)]
         if not tensors:
             raise TypeError(f"{cls.__name__}.forward must return a tensor or a tuple with one")
@@ -114,7 +116,9 @@ class Function:
         return tuple(next(recorded) if isinstance(out, Tensor) else out for out in outputs)
 
     @classmethod
-    def _backward(cls, context: Context, args: tuple, outputs: tuple) -> Callable:
+    def _backward(
+        cls, context: Context, args: tuple[Any, ...], outputs: tuple[Any, ...]
+    ) -> Callable[..., Any]:
         """Return the callback of the tape; it must not keep unsaved arguments or outputs alive."""
         count = len(args)
         places = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]

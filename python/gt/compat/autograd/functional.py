@@ -221,7 +221,7 @@ class _Call:
             shapes = [output.shape for output in self.outputs]
             raise RuntimeError(f"{name}: func must return a single number, not shapes {shapes}")
 
-    def _check(self, tensors: Sequence, what: str) -> None:
+    def _check(self, tensors: Sequence[Any], what: str) -> None:
         if not tensors or not all(isinstance(each, Tensor) for each in tensors):
             kinds = [type(each).__name__ for each in tensors]
             raise TypeError(f"{self.name}: {what} must be a tensor or a tuple of them, not {kinds}")
@@ -270,7 +270,7 @@ class _Call:
         shapes = [output.shape + own.shape for own in self.inputs]
         return [gt.stack(c).reshape(s) for c, s in zip(columns, shapes, strict=True)]
 
-    def result(self, found: Sequence, single: bool, detach: bool = True) -> Any:
+    def result(self, found: Sequence[Any], single: bool, detach: bool = True) -> Any:
         """Return one tensor or a tuple, detached unless the results shall be differentiable."""
         if detach and not self.create_graph:
             found = [each.detach() for each in found]

@@ -21,7 +21,7 @@ class GradcheckError(RuntimeError):
 
 def gradcheck(
     func: Callable[..., Tensor | Sequence[Tensor]],
-    inputs: Tensor | Sequence,
+    inputs: Tensor | Sequence[Any],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -82,7 +82,7 @@ def gradcheck(
 
 def gradgradcheck(
     func: Callable[..., Tensor | Sequence[Tensor]],
-    inputs: Tensor | Sequence,
+    inputs: Tensor | Sequence[Any],
     grad_outputs: Tensor | Sequence[Tensor] | None = None,
     *,
     eps: float = 1e-6,
@@ -139,11 +139,11 @@ def _requires_grad(given: Any) -> bool:
     return isinstance(given, Tensor) and given.requires_grad
 
 
-def _as_tuple(given: Any) -> tuple:
+def _as_tuple(given: Any) -> tuple[Any, ...]:
     return (given,) if isinstance(given, Tensor) else tuple(given)
 
 
-def _parts(func: Callable[..., Any], given: tuple) -> list[Tensor]:
+def _parts(func: Callable[..., Any], given: tuple[Any, ...]) -> list[Tensor]:
     """Return the outputs of a function as real tensors."""
     with enable_grad():
         outputs = [each for each in _as_tuple(func(*given)) if isinstance(each, Tensor)]
@@ -152,7 +152,7 @@ def _parts(func: Callable[..., Any], given: tuple) -> list[Tensor]:
 
 def _check(
     func: Callable[..., Any],
-    given: tuple,
+    given: tuple[Any, ...],
     wanted: list[int],
     number: int,
     output: Tensor,
@@ -200,7 +200,7 @@ def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
 
 
 def _differences(
-    func: Callable[..., Any], given: tuple, at: int, number: int, eps: float
+    func: Callable[..., Any], given: tuple[Any, ...], at: int, number: int, eps: float
 ) -> np.ndarray:
     """Return central differences; those along imaginary parts as an imaginary part."""
     import numpy as np  # slow to import
@@ -216,7 +216,12 @@ def _differences(
 
 
 def _slope(
-    func: Callable[..., Any], given: tuple, at: int, number: int, place: int, step: complex
+    func: Callable[..., Any],
+    given: tuple[Any, ...],
+    at: int,
+    number: int,
+    place: int,
+    step: complex,
 ) -> np.ndarray:
     """Return the difference of an output between a step forward and a step back."""
     ends = []

@@ -97,7 +97,7 @@ def seed_all() -> None:
     _seed()
 
 
-def get_rng_state_all() -> list:
+def get_rng_state_all() -> list[Any]:
     """Return the generator states of all GPUs: an empty list."""
     return []
 

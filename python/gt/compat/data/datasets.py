@@ -25,7 +25,7 @@ class Dataset(Generic[T_co]):
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("subclasses of Dataset implement __getitem__")
 
-    def __add__(self, other: Dataset) -> ConcatDataset:
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
         return ConcatDataset([self, other])
 
 
@@ -41,11 +41,11 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("subclasses of IterableDataset implement __iter__")
 
-    def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[tuple]):
+class TensorDataset(Dataset[tuple[Any, ...]]):
     """A dataset of tensors (or arrays): sample i is the tuple of their rows i.
 
     Args:
@@ -66,7 +66,7 @@ class TensorDataset(Dataset[tuple]):
         #: Arrays that workers read in place of the tensors, because workers have no session.
         self._arrays: tuple[Any, ...] | None = None
 
-    def __getitem__(self, index: Any) -> tuple:
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
         return tuple(tensor[index] for tensor in self.columns())
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class TensorDataset(Dataset[tuple]):
         return {"tensors": self._arrays, "_arrays": self._arrays}
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[Any]):
     """Several datasets side by side: a sample combines one sample of each in a tuple or dict.
 
     Args:
@@ -132,7 +132,7 @@ class StackDataset(Dataset):
     def __getitem__(self, index: Any) -> Any:
         return self._sample(dataset[index] for dataset in self._all())
 
-    def __getitems__(self, indices: list) -> list:
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
         """Return the samples at several indices."""
         columns = [fetch.samples_at(dataset, indices) for dataset in self._all()]
         for column in columns:
@@ -182,7 +182,7 @@ class ConcatDataset(Dataset[T_co]):
         return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Any]):
     """Several iterable datasets, one after the other.
 
     Args:
@@ -240,7 +240,7 @@ class Subset(Dataset[T_co]):
 
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: Any = None
-) -> list[Subset]:
+) -> list[Subset[Any]]:
     """Split a dataset randomly into parts.
 
     Args:

@@ -55,13 +55,13 @@ def length(dataset: Any) -> int | None:
         return None
 
 
-def samples_at(dataset: Any, indices: list) -> list:
+def samples_at(dataset: Any, indices: list[Any]) -> list[Any]:
     """Return the samples at several indices, by one `__getitems__` call if the dataset has it."""
     at_once = getattr(dataset, "__getitems__", None)
     return at_once(indices) if callable(at_once) else [dataset[index] for index in indices]
 
 
-def rows_at(dataset: Any, indices: Any) -> list | None:
+def rows_at(dataset: Any, indices: Any) -> list[Any] | None:
     """Return the batch at several indices by one indexing operation per tensor.
 
     The batch is the same as that of `default_collate`. Return None if the dataset does not consist

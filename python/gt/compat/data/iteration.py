@@ -90,7 +90,7 @@ class WorkerIteration(Iteration):
     """
 
     def __init__(
-        self, loader: DataLoader, pool: WorkerPool, indices: Iterator[Any], position: Position
+        self, loader: DataLoader[Any], pool: WorkerPool, indices: Iterator[Any], position: Position
     ):
         self._pool = pool
         self._workers = range(loader.num_workers)

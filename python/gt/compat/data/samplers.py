@@ -180,7 +180,7 @@ class BatchSampler(Sampler[list[int]]):
     [[0, 1], [2, 3], [4]]
     """
 
-    def __init__(self, sampler: Sampler | Iterable[Any], batch_size: int, drop_last: bool):
+    def __init__(self, sampler: Sampler[Any] | Iterable[Any], batch_size: int, drop_last: bool):
         _check_positive("batch_size", batch_size)
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got {drop_last=}")

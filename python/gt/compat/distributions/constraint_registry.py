@@ -65,8 +65,8 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _register_both(*kinds: Any) -> Callable[[Callable], Callable]:
-    def register(factory: Callable) -> Callable:
+def _register_both(*kinds: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(factory: Callable[..., Any]) -> Callable[..., Any]:
         for kind in kinds:
             biject_to.register(kind, factory)
             transform_to.register(kind, factory)

@@ -13,7 +13,9 @@ from . import tree
 from .mapping import vmap
 
 
-def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+def grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Return the function that computes the gradient of `func`, as `torch.func.grad`.
 
     Args:
@@ -38,8 +40,8 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def grad_and_value(
-    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable:
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Return the function that computes the gradient of `func` and its value: `(gradient, value)`.
 
     Arguments are those of `grad`. With `has_aux` it returns `(gradient, (value, aux))`.
@@ -69,8 +71,8 @@ def grad_and_value(
 
 
 def value_and_grad(
-    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable:
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Return the function that computes the value of `func` and its gradient: `(value, gradient)`.
 
     Arguments are those of `grad`. With `has_aux` it returns `((value, aux), gradient)`.
@@ -88,7 +90,7 @@ def value_and_grad(
     return wrapped
 
 
-def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Compute `func(*primals)`; return that and the function that backpropagates through it.
 
     That function takes a gradient for the output, and returns a tuple with one for each of
@@ -116,13 +118,13 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 def jvp(
-    func: Callable,
-    primals: tuple,
-    tangents: tuple,
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
     *,
     strict: bool = False,
     has_aux: bool = False,
-) -> tuple:
+) -> tuple[Any, ...]:
     """Compute `func(*primals)` and its derivative along `tangents`: `(output, derivative)`.
 
     The gradients of the inputs are linear in the gradients of the output, and backpropagation
@@ -157,13 +159,13 @@ def jvp(
 
 
 def jacfwd(
-    func: Callable,
+    func: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
     randomness: str = "error",
-) -> Callable:
+) -> Callable[..., Any]:
     """Return the function that computes the Jacobian of `func`: the same as `jacrev`.
 
     PyTorch computes it column by column, GT row by row; the values are the same. `randomness` is
@@ -176,12 +178,12 @@ def jacfwd(
 
 
 def jacrev(
-    func: Callable,
+    func: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """Return the function that computes the Jacobian of `func`, by `vmap` over `vjp`.
 
     For an output of shape `o` and an argument of shape `i` its shape is `o + i`. For a tree of
@@ -220,7 +222,7 @@ def _with_axes(shape: tuple[int, ...], rows: Tensor) -> Tensor:
     return rows.reshape(*shape, *rows.shape[1:])
 
 
-def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """Return the function that computes the second derivatives of `func`: `jacrev` twice.
 
     >>> gt.func.hessian(lambda x: (x**3).sum())(gt.tensor([1.0, 2.0]))
@@ -235,9 +237,9 @@ class _Pullback:
 
     def __init__(
         self,
-        func: Callable,
-        args: tuple,
-        kwargs: dict,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
         argnums: int | tuple[int, ...],
         has_aux: bool,
         name: str,

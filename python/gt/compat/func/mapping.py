@@ -13,13 +13,13 @@ RANDOMNESS = ("error", "different", "same")
 
 
 def vmap(
-    func: Callable,
-    in_dims: int | tuple = 0,
-    out_dims: int | tuple | None = 0,
+    func: Callable[..., Any],
+    in_dims: int | tuple[Any, ...] = 0,
+    out_dims: int | tuple[Any, ...] | None = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """Return the function that computes `func` for a whole batch at once, as `torch.vmap`.
 
     Inside `func`, a tensor that is mapped over has the shape of one sample; each operation is
@@ -68,12 +68,12 @@ def vmap(
 class _Call:
     """A function and the options of its mapping."""
 
-    def __init__(self, func: Callable, in_dims: Any, out_dims: Any, randomness: str):
+    def __init__(self, func: Callable[..., Any], in_dims: Any, out_dims: Any, randomness: str):
         self.func, self.in_dims, self.out_dims = func, in_dims, out_dims
         self.randomness = randomness
         self.name = getattr(func, "__name__", None) or repr(func)
 
-    def inputs(self, args: tuple) -> tuple[list, list, tree.Structure]:
+    def inputs(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], tree.Structure]:
         """Return the inputs' leaves, the axis of each that is mapped over, and their structure."""
         head = f"vmap({self.name}, in_dims={self.in_dims}, ...)(<inputs>): "
         if not isinstance(self.in_dims, (int, tuple)):
@@ -96,7 +96,7 @@ class _Call:
         fitted = [_axis(leaf, dim, head) for leaf, dim in zip(leaves, dims, strict=True)]
         return leaves, fitted, structure
 
-    def size(self, leaves: list, dims: list) -> int:
+    def size(self, leaves: list[Any], dims: list[Any]) -> int:
         """Return the length of the batch."""
         pairs = zip(leaves, dims, strict=True)
         sizes = [leaf.shape[dim] for leaf, dim in pairs if dim is not None]
@@ -110,7 +110,12 @@ class _Call:
         return sizes[0]
 
     def run(
-        self, size: int, leaves: list, dims: list, structure: tree.Structure, kwargs: dict
+        self,
+        size: int,
+        leaves: list[Any],
+        dims: list[Any],
+        structure: tree.Structure,
+        kwargs: dict[str, Any],
     ) -> Any:
         """Compute the whole batch."""
         level = _gt.vmap_level(size, self.randomness)
@@ -127,7 +132,7 @@ class _Call:
             level.exit()
         return tree.unflatten(left, output_structure)
 
-    def places(self, structure: tree.Structure) -> list:
+    def places(self, structure: tree.Structure) -> list[Any]:
         """Return the position of the batch axis in each output."""
         dims = self.out_dims
         if structure is tree.LEAF and isinstance(dims, tuple) and len(dims) == 1:
@@ -167,10 +172,10 @@ class _Call:
         self,
         most: int,
         size: int,
-        leaves: list,
-        dims: list,
+        leaves: list[Any],
+        dims: list[Any],
         structure: tree.Structure,
-        kwargs: dict,
+        kwargs: dict[str, Any],
     ) -> Any:
         """Compute the batch in chunks of at most `most` samples, and join the outputs."""
         chunks = []

@@ -63,7 +63,7 @@ def functional_call(
             holder[key] = tensor
 
 
-def stack_module_state(models: Sequence[Module]) -> tuple[dict, dict]:
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and the buffers of several modules of one class, each stacked.
 
     Mapped over by `vmap` of `functional_call`, they compute an ensemble at once.

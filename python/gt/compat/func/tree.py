@@ -11,7 +11,7 @@ class Structure:
     """A tree without its leaves: its container type (None for a leaf), keys and children."""
 
     container: type | None
-    keys: tuple = ()
+    keys: tuple[Any, ...] = ()
     children: tuple["Structure", ...] = ()
 
     def __str__(self) -> str:
@@ -27,7 +27,7 @@ class Structure:
 LEAF = Structure(None)
 
 
-def flatten(tree: Any) -> tuple[list, Structure]:
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """Return the leaves in order, and the structure. All but containers are leaves, also None."""
     keys, parts = _parts(tree)
     if parts is None:
@@ -37,7 +37,7 @@ def flatten(tree: Any) -> tuple[list, Structure]:
     return leaves, Structure(type(tree), keys, tuple(structure for _, structure in flat))
 
 
-def _parts(tree: Any) -> tuple[tuple, list | None]:
+def _parts(tree: Any) -> tuple[tuple[Any, ...], list[Any] | None]:
     if type(tree) in (dict, OrderedDict):
         return tuple(tree), list(tree.values())
     if type(tree) in (tuple, list) or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
@@ -60,13 +60,13 @@ def _built(leaves: Iterator[Any], structure: Structure) -> Any:
     return container(*parts) if hasattr(container, "_fields") else container(parts)
 
 
-def mapped(function: Callable, tree: Any) -> Any:
+def mapped(function: Callable[..., Any], tree: Any) -> Any:
     """Return the tree of a function's results for each leaf."""
     leaves, structure = flatten(tree)
     return unflatten([function(leaf) for leaf in leaves], structure)
 
 
-def spread(tree: Any, structure: Structure) -> list | None:
+def spread(tree: Any, structure: Structure) -> list[Any] | None:
     """Return a leaf of `tree` for each leaf of a structure, or None if the two do not fit.
 
     A leaf of `tree` in the position of a subtree of the structure is repeated for all its leaves.

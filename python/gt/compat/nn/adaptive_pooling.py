@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gt._gt import Tensor
 from gt.nn import functional as F
@@ -61,9 +62,9 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool3d):
 
 class _FractionalMaxPoolNd(Forwarding):
     axes: int
-    kernel_size: tuple
-    output_size: tuple | None
-    output_ratio: tuple | None
+    kernel_size: tuple[Any, ...]
+    output_size: tuple[Any, ...] | None
+    output_ratio: tuple[Any, ...] | None
     return_indices: bool
     _random_samples: Tensor | None
     _shown_options = ()

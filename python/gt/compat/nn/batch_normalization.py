@@ -73,7 +73,7 @@ class _NormBase(Module):
         )
 
     def _load_from_state_dict(
-        self, state_dict: dict, prefix: str, local_metadata: dict, *rest: Any
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
     ) -> None:
         # States of version 1 have no count of batches.
         version = local_metadata.get("version")

@@ -15,7 +15,7 @@ class Compilable:
     """The part of a module that implements `Module.compile`."""
 
     #: The compiled form of `_call_impl`; None until `compile` is called.
-    _compiled_call_impl: Callable | None = None
+    _compiled_call_impl: Callable[..., Any] | None = None
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Call forward and the hooks around it."""
@@ -34,5 +34,5 @@ class Compilable:
         compiled = compile(self._call_impl, *args, **named)
         self._compiled_call_impl = None if compiled == self._call_impl else compiled
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _UNCOPIED}

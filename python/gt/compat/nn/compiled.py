@@ -70,8 +70,8 @@ class OptimizedModule(Module):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return OptimizedModule, (self._orig_mod, self._name, self._marks)
 
-    def __deepcopy__(self, memo: dict) -> OptimizedModule:
+    def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
         return OptimizedModule(copy.deepcopy(self._orig_mod, memo), self._name, self._marks)

@@ -189,7 +189,7 @@ class ModuleList(_Listed):
 class ModuleDict(Module):
     """A dict of modules."""
 
-    def __init__(self, modules: Mapping[str, Module] | Iterable | None = None):
+    def __init__(self, modules: Mapping[str, Module] | Iterable[Any] | None = None):
         super().__init__()
         if modules is not None:
             self.update(modules)
@@ -232,7 +232,7 @@ class ModuleDict(Module):
         """Return the modules."""
         return self._modules.values()
 
-    def update(self, modules: Mapping[str, Module] | Iterable) -> None:
+    def update(self, modules: Mapping[str, Module] | Iterable[Any]) -> None:
         """Set modules from a mapping, or from pairs of key and module."""
         for name, module in pairs_of("ModuleDict", modules):
             self[name] = module

@@ -108,7 +108,9 @@ def _check(
         )
 
 
-def _padding_of_axes(padding: Any, dilation: tuple, kernel_size: tuple) -> list[int]:
+def _padding_of_axes(
+    padding: Any, dilation: tuple[Any, ...], kernel_size: tuple[Any, ...]
+) -> list[int]:
     """Return the padding before and after each axis, the last first, in the form of `F.pad`."""
     if not isinstance(padding, str):
         return [amount for amount in reversed(padding) for _ in range(2)]

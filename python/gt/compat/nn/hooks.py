@@ -17,7 +17,7 @@ class RemovableHandle:
 
     _next = 0
 
-    def __init__(self, hooks: dict, *others: dict):
+    def __init__(self, hooks: dict[Any, Any], *others: dict[Any, Any]):
         self.id = RemovableHandle._next
         RemovableHandle._next += 1
         self._tables = [weakref.ref(table) for table in (hooks, *others)]
@@ -35,10 +35,10 @@ class RemovableHandle:
     def __exit__(self, *exception: object) -> None:
         self.remove()
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {"id": self.id, "_tables": [reference() for reference in self._tables]}
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.id = state["id"]
         tables = state["_tables"]
         self._tables = [weakref.ref(OrderedDict() if t is None else t) for t in tables]
@@ -50,11 +50,13 @@ class Flagged:
 
     __slots__ = ("always", "function", "with_kwargs")
 
-    def __init__(self, function: Callable, with_kwargs: bool = False, always: bool = False):
+    def __init__(
+        self, function: Callable[..., Any], with_kwargs: bool = False, always: bool = False
+    ):
         self.function, self.with_kwargs, self.always = function, with_kwargs, always
 
 
-def add_hook(hooks: OrderedDict, hook: Any, prepend: bool = False) -> RemovableHandle:
+def add_hook(hooks: OrderedDict[Any, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
     """Add a hook to the end of a table, or to its front, and return its handle."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
@@ -67,7 +69,7 @@ class _Watch(Function):
     """The identity; in backward, `watch` receives all gradients and returns those to use."""
 
     @staticmethod
-    def forward(ctx: Any, watch: Callable, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, watch: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.watch = watch
         return tuple(tensor.clone() for tensor in tensors)
 
@@ -76,7 +78,7 @@ class _Watch(Function):
         return (None, *ctx.watch(grads))
 
 
-def watch_gradients(value: Any, watch: Callable) -> Any:
+def watch_gradients(value: Any, watch: Callable[..., Any]) -> Any:
     """Return the same structure, with tensors whose gradients pass through `watch`.
 
     Args:
@@ -94,7 +96,7 @@ def watch_gradients(value: Any, watch: Callable) -> Any:
         return value
     count = len(leaves)
 
-    def watch_all(grads: tuple) -> tuple:
+    def watch_all(grads: tuple[Any, ...]) -> tuple[Any, ...]:
         given = dict(zip(places, grads, strict=True))
         changed = watch(tuple(given.get(place) for place in range(count)))
         return tuple(changed[place] for place in places)
@@ -106,10 +108,10 @@ def watch_gradients(value: Any, watch: Callable) -> Any:
 
 
 #: Hooks for every module, by kind: the name of the table of a module's own hooks.
-everywhere: dict[str, OrderedDict] = {}
+everywhere: dict[str, OrderedDict[Any, Any]] = {}
 
 
-def call(module: Any, args: tuple, kwargs: dict) -> Any:
+def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return a module's result, calling its own hooks and those for every module."""
     try:
         output = _call_watched(module, args, kwargs)
@@ -121,7 +123,7 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
     return output
 
 
-def _call_watched(module: Any, args: tuple, kwargs: dict) -> Any:
+def _call_watched(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for hook in _all("_forward_pre_hooks", module):
         args, kwargs = _call_pre_hook(hook, module, args, kwargs)
     pre_hooks = _all("_backward_pre_hooks", module)
@@ -135,12 +137,14 @@ def _call_watched(module: Any, args: tuple, kwargs: dict) -> Any:
     return output if backward is None else backward.watch_output(output)
 
 
-def _all(kind: str, module: Any) -> list:
+def _all(kind: str, module: Any) -> list[Any]:
     """Return the hooks of one kind: those for every module, then the module's own."""
     return [*everywhere.get(kind, {}).values(), *getattr(module, kind).values()]
 
 
-def _call_pre_hook(hook: Flagged, module: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def _call_pre_hook(
+    hook: Flagged, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if not hook.with_kwargs:
         changed = hook.function(module, args)
         if changed is None:
@@ -157,7 +161,9 @@ def _call_pre_hook(hook: Flagged, module: Any, args: tuple, kwargs: dict) -> tup
     return changed
 
 
-def _call_forward_hook(hook: Flagged, module: Any, args: tuple, kwargs: dict, output: Any) -> Any:
+def _call_forward_hook(
+    hook: Flagged, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+) -> Any:
     given = (args, kwargs) if hook.with_kwargs else (args,)
     changed = hook.function(module, *given, output)
     return output if changed is None else changed
@@ -167,24 +173,24 @@ def _register_everywhere(kind: str, hook: Any) -> RemovableHandle:
     return add_hook(everywhere.setdefault(kind, OrderedDict()), hook)
 
 
-def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, args) before each forward of every module."""
     return _register_everywhere("_forward_pre_hooks", Flagged(hook))
 
 
 def register_module_forward_hook(
-    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Call hook(module, args, output) after each forward of every module."""
     return _register_everywhere("_forward_hooks", Flagged(hook, with_kwargs, always_call))
 
 
-def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, grad_output) before the backward of every module."""
     return _register_everywhere("_backward_pre_hooks", hook)
 
 
-def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call hook(module, grad_input, grad_output) after the backward of every module."""
     return _register_everywhere("_backward_hooks", hook)
 
@@ -192,13 +198,15 @@ def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
 class BackwardHooks:
     """A module's backward hooks for one forward, called before and after its backward."""
 
-    def __init__(self, module: Any, pre_hooks: list[Callable], hooks: list[Callable]):
+    def __init__(
+        self, module: Any, pre_hooks: list[Callable[..., Any]], hooks: list[Callable[..., Any]]
+    ):
         self.module, self.pre_hooks, self.hooks = module, pre_hooks, hooks
-        self.grad_output: tuple | None = None
+        self.grad_output: tuple[Any, ...] | None = None
         self.watches_inputs = False
         self.input_count = 0
 
-    def watch_inputs(self, args: tuple) -> tuple:
+    def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments of forward, with gradients that pass through the hooks."""
         watched = watch_gradients(args, self._inputs_done) if self.hooks else args
         self.watches_inputs, self.input_count = watched is not args, len(args)
@@ -208,7 +216,7 @@ class BackwardHooks:
         """Return the result of forward, with gradients that pass through the pre-hooks."""
         return watch_gradients(output, self._outputs_done)
 
-    def _outputs_done(self, grads: tuple) -> tuple:
+    def _outputs_done(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self.pre_hooks:
             grads = _replaced("full_backward_pre_hook", hook(self.module, grads), grads)
         self.grad_output = grads
@@ -221,7 +229,7 @@ class BackwardHooks:
                     )
         return grads
 
-    def _inputs_done(self, grads: tuple) -> tuple:
+    def _inputs_done(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self.hooks:
             grads = _replaced(
                 "full_backward_hook", hook(self.module, grads, self.grad_output), grads
@@ -229,7 +237,7 @@ class BackwardHooks:
         return grads
 
 
-def _replaced(what: str, given: Any, grads: tuple) -> tuple:
+def _replaced(what: str, given: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what a hook returned as a tuple, or the gradients as they were if that is None."""
     if given is None:
         return grads

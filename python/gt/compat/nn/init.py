@@ -264,7 +264,7 @@ def sparse_(
         return tensor.masked_fill_(order < zeros, 0)
 
 
-def _deprecated(function: Callable) -> Callable:
+def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function under its older name, which warns."""
     new = function.__name__
     old = new.removesuffix("_")

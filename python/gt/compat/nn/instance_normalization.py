@@ -63,9 +63,9 @@ class _InstanceNorm(_NormBase):
 
     def _load_from_state_dict(
         self,
-        state_dict: dict,
+        state_dict: dict[str, Any],
         prefix: str,
-        local_metadata: dict,
+        local_metadata: dict[str, Any],
         strict: bool,
         missing: list[str],
         unexpected: list[str],

@@ -79,11 +79,11 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None):
         super().__init__()
 
-    def __deepcopy__(self, memo: dict) -> UninitializedParameter:
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
         copied = memo[id(self)] = type(self)(self.requires_grad, dtype=self.dtype)
         return copied
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), (self.requires_grad, None, self.dtype)
 
 
@@ -119,11 +119,11 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         dtype = super().to(*args, **kwargs).dtype
         return type(self)(self.requires_grad, None, dtype, self.persistent)
 
-    def __deepcopy__(self, memo: dict) -> UninitializedBuffer:
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
         copied = memo[id(self)] = type(self)(self.requires_grad, None, self.dtype, self.persistent)
         return copied
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), (self.requires_grad, None, self.dtype, self.persistent)
 
 
@@ -146,7 +146,9 @@ class LazyModuleMixin:
             _infer_parameters, with_kwargs=True
         )
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
         """Add the module's own tensors to a state; those without a shape are not detached."""
         for name, tensor in self._own_state().items():  # type: ignore[attr-defined]
             kept = keep_vars or is_lazy(tensor)
@@ -163,11 +165,11 @@ class LazyModuleMixin:
         return any(is_lazy(tensor) for _, tensor in _tensors(self))
 
 
-def _tensors(module: Any) -> itertools.chain:
+def _tensors(module: Any) -> itertools.chain[Any]:
     return itertools.chain(module._parameters.items(), module._buffers.items())
 
 
-def _take_shapes(module: Any, state: dict, prefix: str, *_: Any) -> None:
+def _take_shapes(module: Any, state: dict[str, Any], prefix: str, *_: Any) -> None:
     """Materialize lazy tensors in the shapes of a state's values, where those have shapes."""
     for name, tensor in _tensors(module):
         value = state.get(prefix + name)
@@ -175,7 +177,7 @@ def _take_shapes(module: Any, state: dict, prefix: str, *_: Any) -> None:
             tensor.materialize(value.shape)
 
 
-def _infer_parameters(module: Any, args: tuple, kwargs: dict) -> None:
+def _infer_parameters(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise RuntimeError(f"module {module._get_name()} has not been fully initialized")

@@ -134,7 +134,7 @@ class Module(Tree, States, Compilable):
         own = [*self._parameters, *self._buffers, *self._modules]
         return sorted({*super().__dir__(), *own})
 
-    def _check_name(self, kind: str, name: Any, table: dict) -> None:
+    def _check_name(self, kind: str, name: Any, table: dict[str, Any]) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before super().__init__() is called")
         if not isinstance(name, str):
@@ -198,7 +198,7 @@ class Module(Tree, States, Compilable):
         return call(self, args, kwargs)
 
     def register_forward_pre_hook(
-        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call hook(module, args) before each forward; a result other than None replaces `args`.
 
@@ -212,7 +212,7 @@ class Module(Tree, States, Compilable):
 
     def register_forward_hook(
         self,
-        hook: Callable,
+        hook: Callable[..., Any],
         *,
         prepend: bool = False,
         with_kwargs: bool = False,
@@ -228,19 +228,21 @@ class Module(Tree, States, Compilable):
         return add_hook(self._forward_hooks, flagged, prepend)
 
     def register_full_backward_pre_hook(
-        self, hook: Callable, prepend: bool = False
+        self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(module, grad_output) before the module's backward."""
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
-    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) after the module's backward.
 
         A result other than None replaces `grad_input`.
         """
         return add_hook(self._backward_hooks, hook, prepend)
 
-    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `register_full_backward_hook`, under its older name."""
         return self.register_full_backward_hook(hook)
 
@@ -372,13 +374,13 @@ class Module(Tree, States, Compilable):
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for table in _HOOK_TABLES:
             self.__dict__.setdefault(table, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
-    def __deepcopy__(self, memo: dict) -> Module:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Module:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         for name, value in Compilable.__getstate__(self).items():

@@ -21,7 +21,9 @@ class _Scaled(Module):
 
     weight: Any
 
-    def _register(self, shape: tuple, weight: bool, bias: bool | None, made: dict) -> None:
+    def _register(
+        self, shape: tuple[Any, ...], weight: bool, bias: bool | None, made: dict[str, Any]
+    ) -> None:
         """Register the parameters; with `bias` None, not even the name is registered."""
         names = [("weight", weight)] + ([] if bias is None else [("bias", weight and bias)])
         for name, wanted in names:

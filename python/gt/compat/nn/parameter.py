@@ -67,7 +67,7 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
 
-    def __deepcopy__(self, memo: dict) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = type(self)(super().__deepcopy__(memo), self.requires_grad)
         memo[id(self)] = copied
         if self.grad is not None:
@@ -99,7 +99,7 @@ class Buffer(Tensor):
     def __init__(self, data: Any = None, *, persistent: bool = True):
         super().__init__()
 
-    def __deepcopy__(self, memo: dict) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = type(self)(super().__deepcopy__(memo), persistent=self.persistent)
         memo[id(self)] = copied
         return copied

@@ -72,7 +72,7 @@ class _EvenTimes(gt.autograd.Function):
     def forward(
         ctx: Any,
         step: Step,
-        plain: Callable,
+        plain: Callable[..., Any],
         is_reverse: bool,
         inputs: Tensor,
         weight: Tensor,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def per_axis(value: Any, count: int) -> tuple:
+def per_axis(value: Any, count: int) -> tuple[Any, ...]:
     """Return a number repeated `count` times, or an iterable of numbers as a tuple.
 
     >>> per_axis(3, 2), per_axis([1, 2], 2)

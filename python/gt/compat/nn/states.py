@@ -44,10 +44,10 @@ class States:
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
-    _state_dict_pre_hooks: OrderedDict
-    _state_dict_hooks: OrderedDict
-    _load_state_dict_pre_hooks: OrderedDict
-    _load_state_dict_post_hooks: OrderedDict
+    _state_dict_pre_hooks: OrderedDict[Any, Any]
+    _state_dict_hooks: OrderedDict[Any, Any]
+    _load_state_dict_pre_hooks: OrderedDict[Any, Any]
+    _load_state_dict_post_hooks: OrderedDict[Any, Any]
 
     def get_extra_state(self) -> Any:
         """Return extra state to save with the module; subclasses define it."""
@@ -100,7 +100,9 @@ class States:
         children = self._all_children()  # type: ignore[attr-defined]
         return [(name, child) for name, child in children if child is not None]
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
         """Add the module's own parameters and persistent buffers to a state."""
         for name, tensor in self._own_state().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
@@ -120,11 +122,11 @@ class States:
                 own[name] = buffer
         return own
 
-    def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, prefix, keep_vars) before a state is saved."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
-    def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, state_dict, prefix, local_metadata) once a state is complete."""
         return add_hook(self._state_dict_hooks, hook)
 
@@ -175,7 +177,7 @@ class States:
             put()
         return incompatible
 
-    def _load(self, state: dict, loading: _Loading, prefix: str, metadata: Any) -> None:
+    def _load(self, state: dict[str, Any], loading: _Loading, prefix: str, metadata: Any) -> None:
         local = {} if metadata is None else metadata.get(prefix[:-1], {})
         local = {**local, "assign_to_params_buffers": loading.assign, _PUTS: loading.puts}
         lists = (loading.missing, loading.unexpected, loading.errors)
@@ -188,9 +190,9 @@ class States:
 
     def _load_from_state_dict(
         self,
-        state_dict: dict,
+        state_dict: dict[str, Any],
         prefix: str,
-        local_metadata: dict,
+        local_metadata: dict[str, Any],
         strict: bool,
         missing_keys: list[str],
         unexpected_keys: list[str],
@@ -240,7 +242,7 @@ class States:
         holder, key = self._place_of(name)  # type: ignore[attr-defined]
         holder[key] = value
 
-    def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call a hook before the module's own values are looked up in a state.
 
         The hook is called as hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
@@ -249,12 +251,12 @@ class States:
         return add_hook(self._load_state_dict_pre_hooks, Flagged(hook, with_kwargs=True))
 
     def _register_load_state_dict_pre_hook(
-        self, hook: Callable, with_module: bool = False
+        self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
         """Call a hook before the module's own values are looked up, by default without `module`."""
         return add_hook(self._load_state_dict_pre_hooks, Flagged(hook, with_module))
 
-    def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(module, incompatible_keys) once all names of a state have been checked."""
         return add_hook(self._load_state_dict_post_hooks, hook)
 

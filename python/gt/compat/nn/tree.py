@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from .module import Module
 
 #: Where a tensor is stored: the container and the key in it.
-Place = tuple[MutableMapping | list, Any]
+Place = tuple[MutableMapping[Any, Any] | list[Any], Any]
 
 #: The prefix in `_parameters` of parameters that the model added without a name.
 _LISTED = "_parameters."
 
 
-class ParameterTable(dict):
+class ParameterTable(dict[str, Any]):
     """A module's own parameters by name; models may also append parameters without names."""
 
     def listed(self, given: Iterable[Tensor], keep: dict[str, Tensor | None]) -> ParameterTable:
@@ -41,7 +41,7 @@ class ParameterTable(dict):
         return self
 
 
-class Parameters(list):
+class Parameters(list[Any]):
     """A list of parameters that is also an iterator: `next()` returns them one by one."""
 
     _rest: Iterator[Tensor] | None = None
@@ -106,7 +106,7 @@ class Tree:
             yield module
 
     def named_modules(
-        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """Yield the names and modules of this module and all its descendants.
 
@@ -168,7 +168,7 @@ class Tree:
         return self._named(own, prefix, recurse, remove_duplicate)
 
     def _named(
-        self, own: Callable, prefix: str, recurse: bool, remove_duplicate: bool
+        self, own: Callable[..., Any], prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield the names and tensors that `own` finds in this module and its descendants."""
         seen: set[int] = set()

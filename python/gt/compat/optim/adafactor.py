@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gt
 from gt._gt import Tensor
 
@@ -36,7 +38,7 @@ class Adafactor(Optimizer):
         if group["d"] < 1:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {group['d']}")
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         if parameter.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
         eps1, eps2 = group["eps"]
@@ -52,7 +54,7 @@ class Adafactor(Optimizer):
         excess = (update.norm(2) / (update.numel() ** 0.5 * group["d"])).clamp(min=1.0)
         parameter.sub_(update * (size * rate / excess))
 
-    def _estimate(self, grad: Tensor, state: dict, share: float, eps: float) -> Tensor:
+    def _estimate(self, grad: Tensor, state: dict[str, Any], share: float, eps: float) -> Tensor:
         """Update and return the estimate of the running average of squared gradients."""
         if grad.dim() <= 1:
             variance = _averaged(state.get("variance"), grad * grad, share)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gt._gt import Tensor, primitives
 
 from .optimizer import Group, Optimizer, Parameters, at_least_zero, decayed
@@ -37,7 +39,7 @@ class Adagrad(Optimizer):
         super()._check(group)
         at_least_zero(group, "lr_decay", "initial_accumulator_value")
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         step = state["step"] = state["step"] + 1
         grad = decayed(parameter, grad, group)
         rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
@@ -71,7 +73,7 @@ class Adadelta(Optimizer):
         if not 0 <= group["rho"] <= 1:
             raise ValueError(f"rho is {group['rho']}, expected 0 to 1")
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         rho, eps = group["rho"], group["eps"]
         if not state:
             zeros = parameter.new_zeros(parameter.shape)
@@ -109,7 +111,7 @@ class RMSprop(Optimizer):
         super()._check(group)
         at_least_zero(group, "alpha")
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         alpha, momentum = group["alpha"], group["momentum"]
         if not state:
             zeros = parameter.new_zeros(parameter.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gt
 from gt._gt import Tensor, primitives
@@ -11,7 +12,7 @@ from .optimizer import Group, Optimizer, Parameters, decayed
 from .options import options
 
 
-def moments(grad: Tensor, state: dict, group: Group) -> tuple[Tensor, Tensor]:
+def moments(grad: Tensor, state: dict[str, Any], group: Group) -> tuple[Tensor, Tensor]:
     """Update the running averages of gradients and squared gradients, and return both."""
     beta1, beta2 = group["betas"]
     step = state.get("step", 0) + 1
@@ -49,7 +50,7 @@ class Adam(Optimizer):
     ):
         super().__init__(params, options(locals()))
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         keep = 1.0
         if group["decoupled_weight_decay"]:
             keep -= group["lr"] * group["weight_decay"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gt
 from gt._gt import Tensor, primitives
@@ -27,7 +28,7 @@ class SparseAdam(Optimizer):
             raise ValueError(f"lr is {lr}, which must be above 0")
         super().__init__(params, options(locals()))
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         raise RuntimeError(
             "SparseAdam does not support dense gradients, please consider Adam instead"
         )
@@ -62,7 +63,7 @@ class NAdam(Optimizer):
                 f"momentum_decay is {group['momentum_decay']}, which must not be negative"
             )
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         (beta1, beta2), lr, decay = group["betas"], group["lr"], group["momentum_decay"]
         grad = decayed(parameter, grad, group, group["decoupled_weight_decay"])
         if not state:
@@ -109,7 +110,7 @@ class RAdam(Optimizer):
             ),
         )
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         beta1, beta2 = group["betas"]
         grad = decayed(parameter, grad, group, group["decoupled_weight_decay"])
         mean, square = moments(grad, state, group)
@@ -145,7 +146,7 @@ class Adamax(Optimizer):
     ):
         super().__init__(params, options(locals()))
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         beta1, beta2 = group["betas"]
         grad = decayed(parameter, grad, group)
         step = state.get("step", 0) + 1

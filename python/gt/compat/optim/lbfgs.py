@@ -117,7 +117,7 @@ class LBFGS(Optimizer):
                 break
         return first_loss
 
-    def _direction(self, state: dict, gradient: Tensor, memory: int) -> Tensor:
+    def _direction(self, state: dict[str, Any], gradient: Tensor, memory: int) -> Tensor:
         """Update the history with the last change, and return the search direction."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)

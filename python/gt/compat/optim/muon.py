@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gt
 from gt._gt import Tensor
@@ -56,7 +57,7 @@ class Muon(Optimizer):
                     f"{parameter.shape}"
                 )
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         if parameter.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
         momentum, lr = group["momentum"], group["lr"]

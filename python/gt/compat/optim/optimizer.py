@@ -62,12 +62,12 @@ class Optimizer:
             self.add_param_group(dict(group))
 
     def _make_hooks(self) -> None:
-        self._step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._state_dict_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._state_dict_post_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._load_state_dict_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._load_state_dict_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -191,13 +191,15 @@ class Optimizer:
             else:
                 update(parameter, grad, state[parameter], group)
 
-    def _update_parts(self, parameter: Tensor, grad: Tensor, own: dict, group: Group) -> None:
+    def _update_parts(
+        self, parameter: Tensor, grad: Tensor, own: dict[str, Any], group: Group
+    ) -> None:
         """Update a complex parameter viewed as a real one, with real and imaginary parts."""
         parts = {name: _as_real(value) for name, value in own.items()}
         self._update(gt.view_as_real(parameter), gt.view_as_real(grad), parts, group)
         own.update({name: _as_complex(value) for name, value in parts.items()})
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Update a parameter from its gradient; subclasses define this."""
         raise NotImplementedError(f"{type(self).__name__} must define step()")
 
@@ -291,40 +293,40 @@ class Optimizer:
 
     # Hooks.
 
-    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) before each step; it may return new (args, kwargs)."""
         return add_hook(self._step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) after each step."""
         return add_hook(self._step_post_hooks, hook)
 
     def register_state_dict_pre_hook(
-        self, hook: Callable, prepend: bool = False
+        self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(optimizer) before `state_dict` collects the state."""
         return add_hook(self._state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
-        self, hook: Callable, prepend: bool = False
+        self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(optimizer, state_dict) on each state dict; it may return another one."""
         return add_hook(self._state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
-        self, hook: Callable, prepend: bool = False
+        self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(optimizer, state_dict) before a state is loaded; it may return another one."""
         return add_hook(self._load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
-        self, hook: Callable, prepend: bool = False
+        self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(optimizer) after a state was loaded."""
         return add_hook(self._load_state_dict_post_hooks, hook, prepend)
 
 
-def _with_hooks(step: Callable) -> Callable:
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a step that calls the optimizer's hooks, and records for schedulers that it ran.
 
     The step is a transaction: if the computation of a gradient has failed, or the step raises,

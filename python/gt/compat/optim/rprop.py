@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gt
 from gt._gt import Tensor, begin_with, primitives
 
@@ -32,7 +34,7 @@ class Rprop(Optimizer):
         if not 0 < low < 1 < high:
             raise ValueError(f"etas are {group['etas']}, expected one below and one above 1")
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         (low, high), (least, most) = group["etas"], group["step_sizes"]
         if not state:
             state.update(
@@ -67,7 +69,7 @@ class Lion(Optimizer):
     ):
         super().__init__(params, options(locals()))
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         beta1, beta2 = group["betas"]
         mean = state.get("exp_avg")
         mean = gt.zeros_like(grad) if mean is None else mean

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gt._gt import Tensor, add_scaled_gradients, primitives
 
 from .optimizer import Group, Optimizer, Parameters, decayed
@@ -46,7 +48,7 @@ class SGD(Optimizer):
         if not (is_plain and add_scaled_gradients(group["params"], -rate)):
             super()._update_group(group)
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         momentum, dampening = group["momentum"], group["dampening"]
         grad = decayed(parameter, grad, group)
         if momentum:
@@ -83,7 +85,7 @@ class ASGD(Optimizer):
     ):
         super().__init__(params, options(locals()))
 
-    def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
+    def _update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         lr, lambd = group["lr"], group["lambd"]
         if not state:
             state.update(step=0, eta=lr, mu=1.0, ax=parameter.new_zeros(parameter.shape))

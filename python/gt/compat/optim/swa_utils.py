@@ -149,7 +149,7 @@ class AveragedModel(Module):
         return result
 
 
-def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Recompute the running statistics of a model's batch norms in one pass over the data.
 
     Args:

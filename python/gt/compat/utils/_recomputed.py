@@ -26,7 +26,12 @@ class Call:
     debug = False
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple, kwargs: dict, context: Any, draws: bool
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        context: Any,
+        draws: bool,
     ):
         self.function, self.context = function, context
         self.rng = _gt.random_state() if draws else None
@@ -45,7 +50,7 @@ class Call:
             if each.requires_grad and each.is_leaf and id(each) not in given
         ]
         #: Shape and dtype of each tensor among the results.
-        self.metas: list[tuple] = []
+        self.metas: list[tuple[Any, ...]] = []
         #: The indices of the results that gradients flow through.
         self.places: list[int] = []
 

@@ -19,8 +19,8 @@ class Case:
     """An operation with its operands: arrays with their dtypes, or numbers with None as dtype."""
 
     operation: str
-    operands: list
-    dtypes: list
+    operands: list[Any]
+    dtypes: list[Any]
     attributes: dict[str, Any]
     #: A prefix for reports, such as "odd length"; empty for declared samples.
     about: str = ""
@@ -89,7 +89,7 @@ def _all(operation: str) -> Iterator[Case]:
     yield from _by_operation(True).get(operation, ())
 
 
-def _as_a_worker_gives(attributes: dict) -> dict[str, Any]:
+def _as_a_worker_gives(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return attributes as a worker passes them: dtypes as names, and lists as tuples."""
     return {
         name: tuple(value) if isinstance(value, list) else getattr(value, "name", value)

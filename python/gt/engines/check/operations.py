@@ -131,7 +131,7 @@ class Examiner:
                 raise Missing(f"lowering raises {described(error)}") from error
         return self.functions[signature]
 
-    def _operands(self, case: Case) -> list:
+    def _operands(self, case: Case) -> list[Any]:
         values = [put(self.engine, *pair) for pair in zip(case.operands, case.dtypes, strict=True)]
         return [
             self._turned(value, dtype) if case.are_views and np.ndim(value) > 1 else tensor
@@ -146,7 +146,7 @@ class Examiner:
         return turn(tensor, dims=(*axes[1:], 0))
 
     def _failed(
-        self, case: Case, values: list, error: BaseException, words: str, output: Meta
+        self, case: Case, values: list[Any], error: BaseException, words: str, output: Meta
     ) -> None:
         if not isinstance(error, Exception):
             self._say("wrong", case, f"raises {type(error).__name__}, which is no error")
@@ -158,7 +158,7 @@ class Examiner:
             if str(cause) != words:
                 self._say("wrong", case, f"raises {described(cause)}\nexpected: {words}")
 
-    def _results(self, case: Case, made: Any, count: int) -> list:
+    def _results(self, case: Case, made: Any, count: int) -> list[Any]:
         if not OPERATIONS[case.operation]["several"]:
             if made is None:
                 raise TypeError("returns None")
@@ -198,12 +198,12 @@ class Examiner:
 class _Call:
     """A call: its operands with their reference counts, and its results."""
 
-    def __init__(self, case: Case, values: list):
+    def __init__(self, case: Case, values: list[Any]):
         self.case = case
         self.values = values
         self.counts = self._references()
-        self.results: list = []
-        self.bytes: list = []
+        self.results: list[Any] = []
+        self.bytes: list[Any] = []
 
     def release(self) -> str:
         """Drop all references; return what is still alive ("an operand", "a result", or "")."""
@@ -225,7 +225,7 @@ class _Call:
         return [sys.getrefcount(it) for it in self.values if not isinstance(it, _NUMBERS)]
 
 
-def _watched(results: list, operands: list) -> Iterator[weakref.ref]:
+def _watched(results: list[Any], operands: list[Any]) -> Iterator[weakref.ref]:
     for result in results:
         if not any(result is operand for operand in operands):
             try:

@@ -36,7 +36,7 @@ class Builder:
         )
         return Plan(metas, tuple(self.steps), outputs)
 
-    def values(self, engine: Engine) -> list:
+    def values(self, engine: Engine) -> list[Any]:
         """Create the inputs in an engine and return them."""
         return [put(engine, values, dtype) for values, dtype in self.given]
 

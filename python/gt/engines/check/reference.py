@@ -86,7 +86,9 @@ class Reference(Engine):
         return compute
 
 
-def metas(operation: str, operands: list, dtypes: list, attributes: dict) -> list[Meta]:
+def metas(
+    operation: str, operands: list[Any], dtypes: list[Any], attributes: dict[str, Any]
+) -> list[Meta]:
     """Return the dtype and shape of each result of an operation.
 
     Raises `ValueError` if the operation rejects the operands.
@@ -95,7 +97,9 @@ def metas(operation: str, operands: list, dtypes: list, attributes: dict) -> lis
     return native.results(operation, given, attributes)
 
 
-def results(operation: str, operands: list, dtypes: list, attributes: dict) -> list[np.ndarray]:
+def results(
+    operation: str, operands: list[Any], dtypes: list[Any], attributes: dict[str, Any]
+) -> list[np.ndarray]:
     """Return the values of each result of an operation; the dtype of a number is None.
 
     Raises the native engine's error if the operation fails for these operands.

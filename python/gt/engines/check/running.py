@@ -9,7 +9,7 @@ from gt.engines.check.reference import Reference
 from gt.engines.check.values import difference, get, put, to_array
 from gt.engines.engine import Engine, StepError
 
-Run = Callable[[list], Any]
+Run = Callable[[list[Any]], Any]
 
 
 class Runner:
@@ -67,7 +67,7 @@ class Runner:
             self.tell(about)
             self._fail(run, changes, step, about)
 
-    def _values(self, engine: Engine, changes: dict[int, Any]) -> list:
+    def _values(self, engine: Engine, changes: dict[int, Any]) -> list[Any]:
         values = self.program.builder.values(engine)
         for number, value in changes.items():
             values[number] = put(engine, value)

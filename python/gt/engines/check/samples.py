@@ -9,7 +9,7 @@ import numpy as np
 from gt import _gt
 
 #: The declarations of all operations by name.
-OPERATIONS: dict[str, dict] = {
+OPERATIONS: dict[str, dict[str, Any]] = {
     operation["name"]: operation
     for operation in _gt.operations()
     if operation["name"] != "custom"  # each engine defines its own
@@ -26,7 +26,7 @@ ODD_LENGTHS = (1, 7, 15, 17, 33)
 _ODD_DTYPES = ("bool", "int8", "int64", "bfloat16", "float32", "complex64")
 
 
-def draw(operand: dict, seed: int) -> np.ndarray:
+def draw(operand: dict[str, Any], seed: int) -> np.ndarray:
     """Draw values for a tensor operand; bfloat16 as float32 values that bfloat16 represents."""
     random = np.random.default_rng(seed)
     dtype, shape = operand["dtype"], operand["shape"]
@@ -46,7 +46,7 @@ def draw(operand: dict, seed: int) -> np.ndarray:
     return values.astype(dtype)
 
 
-def drawn(sample: dict, text: str) -> tuple[list, list]:
+def drawn(sample: dict[str, Any], text: str) -> tuple[list[Any], list[Any]]:
     """Return a sample's operands as arrays or numbers, and their dtypes (None for numbers).
 
     The text is the random seed: equal texts yield equal values.
@@ -61,7 +61,9 @@ def drawn(sample: dict, text: str) -> tuple[list, list]:
     return operands, dtypes
 
 
-def inputs(name: str, index: int, in_float64: bool = False) -> tuple[list, list, dict]:
+def inputs(
+    name: str, index: int, in_float64: bool = False
+) -> tuple[list[Any], list[Any], dict[str, Any]]:
     """Return a sample's operands as arrays or numbers, their dtypes, and its attributes.
 
     With `in_float64`, every float operand is drawn as float64, precise enough for finite
@@ -79,7 +81,7 @@ def inputs(name: str, index: int, in_float64: bool = False) -> tuple[list, list,
     return *drawn(sample, f"{name}/{index}"), dict(sample["attributes"])
 
 
-def of_odd_lengths(name: str) -> Iterator[dict]:
+def of_odd_lengths(name: str) -> Iterator[dict[str, Any]]:
     """Yield an operation's samples with other lengths: one sample per dtype, each odd length.
 
     All axes as long as the first tensor's last axis change their length together. Attributes stay

@@ -42,9 +42,9 @@ def _divisor(dtype: str) -> tuple[np.ndarray, str]:
 
 
 @cache
-def cases() -> list[tuple[str, list, dict[str, Any]]]:
+def cases() -> list[tuple[str, list[Any], dict[str, Any]]]:
     """Return (operation, operands, attributes) of each case; an array is paired with its dtype."""
-    found: list[tuple[str, list, dict[str, Any]]] = []
+    found: list[tuple[str, list[Any], dict[str, Any]]] = []
     for dtype in _REAL:
         x, pair = special(dtype), (special(dtype), dtype)
         found += [("cast", [pair], {"dtype": to}) for to in _REAL]

@@ -43,7 +43,11 @@ def timings(engine: Engine, tell: Callable[[str], None]) -> Iterator[Timing]:
 
 
 def _measured(
-    engine: Engine, operation: str, shapes: list, attributes: dict, natively: bool = False
+    engine: Engine,
+    operation: str,
+    shapes: list[Any],
+    attributes: dict[str, Any],
+    natively: bool = False,
 ) -> float:
     """Return the seconds that one call takes, including the wait for the last result's values."""
     random = np.random.default_rng(0)

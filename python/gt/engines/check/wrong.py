@@ -22,7 +22,7 @@ GOOD: dict[str, Any] = {
     "exponent": 2,
 }
 #: (operation, operands, attributes, result); a string names an operand in `GOOD`.
-STEPS: list[tuple[str, list, dict, Meta]] = [
+STEPS: list[tuple[str, list[Any], dict[str, Any], Meta]] = [
     ("index_select", [_X, "rows"], {"dim": 0}, Meta("int64", (2, 4))),
     ("index_add", [_X, "rows", _SOURCE], {"dim": 0}, _INT64),
     ("index_copy", [_X, "rows", _SOURCE], {"dim": 0}, _INT64),
@@ -49,7 +49,7 @@ BAD: list[tuple[str, Any, int]] = [
 ]
 
 
-def given(step: int, name: str, value: Any) -> list | None:
+def given(step: int, name: str, value: Any) -> list[Any] | None:
     """Return a step's operands with the named one replaced; None if it has no such operand."""
     operands = STEPS[step][1]
     if not any(isinstance(operand, str) and operand == name for operand in operands):
@@ -57,7 +57,7 @@ def given(step: int, name: str, value: Any) -> list | None:
     return [value if isinstance(operand, str) else operand for operand in operands]
 
 
-def cases() -> list[tuple[str, list, dict[str, Any]]]:
+def cases() -> list[tuple[str, list[Any], dict[str, Any]]]:
     """Return (operation, operands, attributes) of each case; one operand is invalid."""
     found = []
     for step, (operation, _, attributes, _) in enumerate(STEPS):
@@ -92,7 +92,7 @@ def build() -> tuple[Builder, list[int]]:
     return builder, outputs
 
 
-def inputs(engine: Engine, builder: Builder, name: str, value: Any) -> list:
+def inputs(engine: Engine, builder: Builder, name: str, value: Any) -> list[Any]:
     """Return the plan's inputs with the named one replaced."""
     values = builder.values(engine)
     values[list(GOOD).index(name)] = put(engine, value)

@@ -166,7 +166,7 @@ class JAXEngine(Engine):
         thread.submit(int).result()
         return thread
 
-    def compile(self, plan: Plan) -> Callable[[list], list]:
+    def compile(self, plan: Plan) -> Callable[[list[Any]], list[Any]]:
         """Compile a plan as a whole, with numbers as arguments."""
         examples = [
             jax.ShapeDtypeStruct(given.shape, jnp.dtype(given.dtype))
@@ -179,7 +179,7 @@ class JAXEngine(Engine):
         with jax.default_device(self.device):
             compiled = jax.jit(partial(self._traced, plan)).lower(*examples).compile()
 
-        def run(values: list) -> list:
+        def run(values: list[Any]) -> list[Any]:
             outputs, fine = compiled(*map(self._placed, values))
             if fine is not None and not fine:
                 # Running step by step raises the error of the step that failed.
@@ -189,18 +189,18 @@ class JAXEngine(Engine):
         run.code = compiled.as_text  # type: ignore[attr-defined]
         return run
 
-    def cause(self, error: Exception, step: Step, operands: list) -> Exception:
+    def cause(self, error: Exception, step: Step, operands: list[Any]) -> Exception:
         """Return GT's error if XLA is out of memory, otherwise the error itself."""
         if "RESOURCE_EXHAUSTED" in str(error):
             return out_of_memory(step.output)
         return super().cause(error, step, operands)
 
-    def _traced(self, plan: Plan, *inputs: Any) -> tuple[list, Any]:
+    def _traced(self, plan: Plan, *inputs: Any) -> tuple[list[Any], Any]:
         """Return a plan's outputs, and whether its requirements hold (None if it has none)."""
         places = zip(plan.inputs, inputs, strict=True)
         values = [value if isinstance(given, Meta | type) else given for given, value in places]
 
-        def outputs() -> list:
+        def outputs() -> list[Any]:
             for step in plan.steps:
                 function = bound(self.traceable(plan.signature(step)), step)
                 values.append(function(*[values[operand] for operand in step.operands]))

@@ -15,7 +15,7 @@ from gt.engines.jax.tracing import require
 def whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
     """Raise integers to non-negative integers by repeated squaring, with wraparound."""
 
-    def square(state: tuple) -> tuple:
+    def square(state: tuple[Any, ...]) -> tuple[Any, ...]:
         result, base, rest = state
         return jnp.where(rest & 1, result * base, result), base * base, rest >> 1
 
@@ -42,13 +42,13 @@ def slice_assign(
     return lax.dynamic_update_slice(x, block, varying)
 
 
-def _around(sizes: Any, steps: Any) -> tuple[list[int], tuple]:
+def _around(sizes: Any, steps: Any) -> tuple[list[int], tuple[Any, ...]]:
     """Return the sizes of the block around a strided region, and the region's slices in it."""
     around = [(size - 1) * step + 1 if size else 0 for size, step in zip(sizes, steps, strict=True)]
     return around, arrays.region([0] * len(around), sizes, steps)
 
 
-def _add(x: jax.Array, place: tuple, source: jax.Array) -> jax.Array:
+def _add(x: jax.Array, place: tuple[Any, ...], source: jax.Array) -> jax.Array:
     return x.at[place].max(source) if x.dtype == "bool" else x.at[place].add(source)
 
 

@@ -42,7 +42,9 @@ def with_requirements(function: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=4096)
-def one_step(function: Function, arguments: tuple, dtypes: tuple, result: str) -> Function:
+def one_step(
+    function: Function, arguments: tuple[Any, ...], dtypes: tuple[Any, ...], result: str
+) -> Function:
     """Return a jitted operation, shared by all steps with the same arguments and dtypes."""
 
     def compute(*values: Any) -> jax.Array:

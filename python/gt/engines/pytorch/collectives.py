@@ -151,14 +151,14 @@ class Processes:
         # Older versions have no `abort`: they close when the last reference is dropped.
         self.abort = getattr(made, "abort", lambda: None)
 
-    def all_reduce(self, gives: list, gets: list) -> list[torch.Tensor]:
+    def all_reduce(self, gives: list[Any], gets: list[Any]) -> list[torch.Tensor]:
         """Return the sum of all members' tensors."""
         # The reduction is in place, but an engine's tensors are immutable.
         total = gives[0][1].clone(memory_format=torch.contiguous_format)
         self._made.allreduce([total]).wait()
         return [total]
 
-    def reduce_scatter(self, gives: list, gets: list) -> list[torch.Tensor]:
+    def reduce_scatter(self, gives: list[Any], gets: list[Any]) -> list[torch.Tensor]:
         """Return the sum of all members' tensors for this rank."""
         (_, meta) = gets[0]
         given = torch.cat([tensor.reshape(-1) for _, tensor in gives])
@@ -166,7 +166,7 @@ class Processes:
         self._made._reduce_scatter_base(total.view(-1), given).wait()
         return [total]
 
-    def all_gather(self, gives: list, gets: list) -> list[torch.Tensor]:
+    def all_gather(self, gives: list[Any], gets: list[Any]) -> list[torch.Tensor]:
         """Return the other members' tensors."""
         given = _as_bytes(gives[0][1])
         whole = self._room(self._size * len(given))
@@ -174,7 +174,7 @@ class Processes:
         parts = whole.view(self._size, -1)
         return [_as_tensor(parts[rank], meta) for rank, meta in gets]
 
-    def broadcast(self, root: int | None, gives: list, gets: list) -> list[torch.Tensor]:
+    def broadcast(self, root: int | None, gives: list[Any], gets: list[Any]) -> list[torch.Tensor]:
         """Send the tensor of rank `root` to all others; return it there."""
         options: Any = distributed.BroadcastOptions()
         options.rootRank, options.rootTensor = root, 0
@@ -182,7 +182,7 @@ class Processes:
         self._made.broadcast([room], options).wait()
         return [_as_tensor(room, meta) for _, meta in gets]
 
-    def all_to_all(self, gives: list, gets: list) -> list[torch.Tensor]:
+    def all_to_all(self, gives: list[Any], gets: list[Any]) -> list[torch.Tensor]:
         """Send any number of tensors to each rank; return those received."""
         given = [[_as_bytes(tensor) for to, tensor in gives if to == rank] for rank in self._ranks]
         sent = [sum(map(len, tensors)) for tensors in given]

@@ -57,7 +57,7 @@ class CompiledPlan:
         self.code = ""
         self._code = self._compile()
 
-    def __call__(self, values: list) -> list:
+    def __call__(self, values: list[Any]) -> list[Any]:
         """Run the plan."""
         try:
             results = self._code(self._inputs(values))
@@ -78,7 +78,7 @@ class CompiledPlan:
             for output in self._plan.outputs
         ]
 
-    def _inputs(self, values: list) -> list[torch.Tensor]:
+    def _inputs(self, values: list[Any]) -> list[torch.Tensor]:
         """Return the code's arguments: contiguous tensors, and one tensor per type of number."""
         inputs = [values[at].contiguous() for at in self._tensors]
         for numbers, dtype in ((self._floats, torch.float64), (self._whole, torch.int64)):

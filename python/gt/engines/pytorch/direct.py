@@ -105,7 +105,7 @@ def _promoting(function: Function, signature: Signature) -> Function | None:
     return _with_numbers(function, numbers, taken_as(signature))
 
 
-def _with_numbers(function: Function, numbers: list[int], taken: tuple) -> Function:
+def _with_numbers(function: Function, numbers: list[int], taken: tuple[Any, ...]) -> Function:
     """Wrap a function of tensors so that it converts numbers to 0-d tensors."""
     scalar = torch.scalar_tensor
     if len(taken) == 2:

@@ -243,7 +243,7 @@ class PyTorchEngine(Engine):
 
         return convert
 
-    def compile(self, plan: Plan) -> Callable[[list], list] | None:
+    def compile(self, plan: Plan) -> Callable[[list[Any]], list[Any]] | None:
         """Compile a plan as a whole by Inductor."""
         if all(output < len(plan.inputs) for output in plan.outputs):
             return None
@@ -252,7 +252,7 @@ class PyTorchEngine(Engine):
 
         return CompiledPlan(self, plan)
 
-    def cause(self, error: Exception, step: Step, operands: list) -> Exception:
+    def cause(self, error: Exception, step: Step, operands: list[Any]) -> Exception:
         """Return GT's error for a step that failed, instead of PyTorch's."""
         if self.hardware.is_out_of_memory(error):
             self.hardware.release_memory()

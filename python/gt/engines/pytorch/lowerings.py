@@ -148,7 +148,11 @@ def logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
 
 
 def cut(
-    x: Tensor, *varying: Tensor, sizes: Sequence, steps: Sequence, starts: Sequence = ()
+    x: Tensor,
+    *varying: Tensor,
+    sizes: Sequence[Any],
+    steps: Sequence[Any],
+    starts: Sequence[Any] = (),
 ) -> Tensor:
     """Return a region; if its starts vary, by selecting rows along each axis."""
     if not varying:
@@ -162,9 +166,9 @@ def slice_assign(
     x: Tensor,
     value: Tensor,
     *varying: Tensor,
-    sizes: Sequence,
-    steps: Sequence,
-    starts: Sequence = (),
+    sizes: Sequence[Any],
+    steps: Sequence[Any],
+    starts: Sequence[Any] = (),
 ) -> Tensor:
     """Replace a region: slice axis by axis, then scatter back in reverse order."""
     parts, lines = [x], _lines(x, varying, sizes, steps) if varying else []
@@ -183,7 +187,7 @@ def slice_assign(
 
 
 def _lines(
-    x: Tensor, starts: Sequence[Tensor], sizes: Sequence, steps: Sequence
+    x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Any], steps: Sequence[Any]
 ) -> list[tuple[int, Tensor]]:
     """Return the axes that are cut, each with the indices to select."""
     lines = []

@@ -25,10 +25,12 @@ from .moments import mean_exp, mean_log, mean_log_rest
 from .registry import register_kl
 
 
-def _register(types_p: tuple[type, ...], type_q: type) -> Callable[[Callable], Callable]:
+def _register(
+    types_p: tuple[type[Any], ...], type_q: type[Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that registers the divergence for a function returning E_p[log q(x)]."""
 
-    def decorator(mean_log_q: Callable[[Any, Any], Tensor]) -> Callable:
+    def decorator(mean_log_q: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:
         def divergence(p: Any, q: Any) -> Tensor:
             return -p.entropy() - mean_log_q(p, q)
 

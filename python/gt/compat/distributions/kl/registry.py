@@ -15,7 +15,9 @@ _REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 _FOUND: dict[tuple[type, type], Callable[[Any, Any], Tensor] | None] = {}
 
 
-def register_kl(type_p: type, type_q: type) -> Callable[[Callable], Callable]:
+def register_kl(
+    type_p: type[Any], type_q: type[Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that registers a function of p and q for two classes of distributions.
 
     `kl_divergence` calls the function registered for the nearest base classes. If the nearest for
@@ -26,7 +28,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable], Callable]:
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
             raise TypeError(f"Expected a Distribution subclass but got {kind}")
 
-    def decorator(function: Callable) -> Callable:
+    def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
         _REGISTRY[type_p, type_q] = function
         _FOUND.clear()
         return function

@@ -75,7 +75,7 @@ def _squares(matrix: Tensor) -> Tensor:
 
 
 @register_kl(Independent, Independent)
-def _independent(p: Independent, q: Independent) -> Tensor:
+def _independent(p: Independent[Any], q: Independent[Any]) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError(
             "KL between Independent distributions of different reinterpreted_batch_ndims, "

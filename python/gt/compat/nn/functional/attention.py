@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gt
 from gt._gt import Tensor, arange_beside, primitives
@@ -72,7 +73,7 @@ def attend(
     return primitives._attention(*operands, number, is_causal, _scale_of(query, scale))
 
 
-def _is_plain(query: tuple, key: tuple, value: tuple) -> bool:
+def _is_plain(query: tuple[Any, ...], key: tuple[Any, ...], value: tuple[Any, ...]) -> bool:
     """Return whether batch axes are equal, and key and value have one shape and query's width."""
     is_one_batch = len(query) == len(key) > 1 and query[:-2] == key[:-2]
     return is_one_batch and key == value and query[-1] == key[-1]

@@ -218,7 +218,7 @@ class EntropyOfClasses(Function):
         return -log_p.gather(axis, index)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         """Return the gradient of the logits."""
         logits, index = ctx.saved_tensors
         # For second derivatives, the logarithms need a history.

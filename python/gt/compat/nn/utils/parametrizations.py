@@ -234,7 +234,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
-    def take_older_names(state_dict: dict, prefix: str, *_: Any) -> None:
+    def take_older_names(state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
         older = [f"{prefix}{name}_g", f"{prefix}{name}_v"]
         if all(key in state_dict for key in older):
             for index, key in enumerate(older):

@@ -211,7 +211,7 @@ def _parametrized_class(cls: type) -> type:
             "Serialization of parametrized modules is only supported through state_dict()"
         )
 
-    def deepcopy(self: Module, memo: dict) -> Any:
+    def deepcopy(self: Module, memo: dict[int, Any]) -> Any:
         copied = cls.__deepcopy__(self, memo)  # type: ignore[attr-defined]
         copied.__class__ = _parametrized_class(cls)
         for name in copied.parametrizations:
