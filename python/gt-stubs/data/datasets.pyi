@@ -6,6 +6,7 @@ from gt.compat.data.datasets import (
     IterableDataset as IterableDataset,
     StackDataset as StackDataset,
     Subset as Subset,
+    T as T,
     T_co as T_co,
     TensorDataset as TensorDataset,
     fetch_for_workers as fetch_for_workers,

@@ -1,7 +1,6 @@
 """The type of `x.shape`."""
 
 import math
-from typing import Any
 
 
 class Size(tuple[int, ...]):

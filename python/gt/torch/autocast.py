@@ -60,7 +60,7 @@ def register() -> None:
     _libraries.extend((rest, library))
 
 
-def _casting(name: str, choose: Callable[[list], torch.dtype]) -> Callable[..., Any]:
+def _casting(name: str, choose: Callable[[list[Any]], torch.dtype]) -> Callable[..., Any]:
     """Return a kernel that casts operands and calls the operator."""
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
@@ -96,14 +96,14 @@ def _cast(given: Any, dtype: torch.dtype) -> Any:
     return given
 
 
-def _lower(tensors: list) -> torch.dtype:
+def _lower(tensors: list[Any]) -> torch.dtype:
     return torch.get_autocast_dtype("cluster")
 
 
-def _float32(tensors: list) -> torch.dtype:
+def _float32(tensors: list[Any]) -> torch.dtype:
     return torch.float32
 
 
-def _widest(tensors: list) -> torch.dtype:
+def _widest(tensors: list[Any]) -> torch.dtype:
     found = {of.dtype for of in tensors if of.dtype in _FLOATS}
     return torch.float32 if torch.float32 in found else torch.get_autocast_dtype("cluster")

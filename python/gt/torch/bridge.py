@@ -81,7 +81,7 @@ class _Entrance(gt.autograd.Function):
         return _plain_from_torch(crossing.tensor)
 
     @staticmethod
-    def backward(ctx: Any, grad: gt.Tensor) -> tuple:
+    def backward(ctx: Any, grad: gt.Tensor) -> tuple[Any, ...]:
         crossing, none = ctx.crossing, (None, None, None)
         if crossing.arrived is not None:
             crossing.arrived.append(grad)
@@ -104,7 +104,7 @@ class _Exit(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]  # PyTorch gives it no types
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         crossing, none = ctx.crossing, (None, None, None, None)
         if crossing.arrived is not None:
             crossing.arrived.append(grad)

@@ -233,7 +233,7 @@ def set_stream(stream: Any) -> None:
     """Do nothing: there is one stream."""
 
 
-def stream(stream: Any) -> contextlib.AbstractContextManager:
+def stream(stream: Any) -> contextlib.AbstractContextManager[Any]:
     """Return a context manager that does nothing: there is one stream."""
     return contextlib.nullcontext(stream)
 

@@ -39,7 +39,7 @@ def order_of(tensor: torch.Tensor) -> Order:
 
 def rule_of(
     operator: torch._ops.OpOverload, name: str
-) -> Callable[[tuple, dict[str, Any] | None], list[Order]] | None:
+) -> Callable[[tuple[Any, ...], dict[str, Any] | None], list[Order]] | None:
     """Return a function from an operator's arguments to the memory orders of its results.
 
     Args:
@@ -53,9 +53,9 @@ def rule_of(
     rule = RULES.get(name, RULES.get(packet, _as_on_meta))
     if rule is None:
         return None
-    known: dict[tuple, list[Order]] = {}
+    known: dict[tuple[Any, ...], list[Order]] = {}
 
-    def orders(args: tuple, kwargs: dict[str, Any] | None) -> list[Order]:
+    def orders(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> list[Order]:
         kwargs = kwargs or {}
         key = (_key(args), _key(tuple(kwargs.items())))
         found = known.get(key)
@@ -90,7 +90,7 @@ def _on_meta(given: Any) -> Any:
 
 
 def _as_on_meta(
-    operator: torch._ops.OpOverload, args: tuple, kwargs: dict[str, Any]
+    operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[Order]:
     """Return the layouts that the operator's results have on the device `meta`."""
     try:
@@ -117,7 +117,7 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
     return tensor.is_contiguous(memory_format=CHANNELS_LAST[tensor.ndim])
 
 
-Rule = Callable[[torch._ops.OpOverload, tuple, dict[str, Any]], list[Order]]
+Rule = Callable[[torch._ops.OpOverload, tuple[Any, ...], dict[str, Any]], list[Order]]
 
 #: Operators whose layout on the CPU differs from that on `meta`; None for those that always return
 #: row-major results.

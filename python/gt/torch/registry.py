@@ -156,7 +156,7 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
     return torch_device.Kernel(operator._schema.name, function, writes=writes, **options)
 
 
-def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[..., Any] | None:
+def _decomposed(operator: torch._ops.OpOverload, written: list[Any]) -> Callable[..., Any] | None:
     """Return a kernel that decomposes an operator by PyTorch's rule, or None without one."""
     if _has_kernel(name_of(operator), "CompositeExplicitAutograd"):
         return None
@@ -216,7 +216,7 @@ def function_of(name: str | None) -> Callable[..., Any] | None:
     return None
 
 
-def _functional(operator: torch._ops.OpOverload, written: list) -> str | None:
+def _functional(operator: torch._ops.OpOverload, written: list[Any]) -> str | None:
     """Return the name of the functional variant of an operator."""
     packet = operator._schema.name.removeprefix("aten::")
     if not written:

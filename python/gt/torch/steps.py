@@ -21,7 +21,7 @@ from torch.optim.optimizer import (
 from gt._gt import torch_device
 
 #: The initial values of state entries that do not start at zero.
-_STARTS: dict[str, Callable[[dict], Any]] = {
+_STARTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "step_size": lambda group: group["lr"],
     "eta": lambda group: group["lr"],
     "mu": lambda group: 1.0,
@@ -40,11 +40,11 @@ def register() -> None:
     optimizer.profile_hook_step = staticmethod(_undone_if_raised(optimizer.profile_hook_step))
 
 
-def _undone_if_raised(profiled: Callable) -> Callable:
+def _undone_if_raised(profiled: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap PyTorch's wrapper of steps, which calls no hook if a step raises, to roll it back."""
 
     @functools.wraps(profiled)
-    def wrap(step: Callable) -> Callable:
+    def wrap(step: Callable[..., Any]) -> Callable[..., Any]:
         called = profiled(step)
 
         @functools.wraps(called)

@@ -6,12 +6,13 @@ import bisect
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from gt._gt import Tensor
 
 from . import convert, fetch, order
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -25,7 +26,7 @@ class Dataset(Generic[T_co]):
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("subclasses of Dataset implement __getitem__")
 
-    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset[Any]:
         return ConcatDataset([self, other])
 
 
@@ -45,7 +46,7 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[tuple[Any, ...]]):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """A dataset of tensors (or arrays): sample i is the tuple of their rows i.
 
     Args:
@@ -66,7 +67,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         #: Arrays that workers read in place of the tensors, because workers have no session.
         self._arrays: tuple[Any, ...] | None = None
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.columns())
 
     def __len__(self) -> int:
@@ -238,9 +239,15 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
+@overload
+def random_split(
+    dataset: Dataset[T], lengths: Sequence[int | float], generator: Any = None
+) -> list[Subset[T]]: ...
+@overload
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: Any = None
-) -> list[Subset[Any]]:
+) -> list[Subset[Any]]: ...
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> Any:
     """Split a dataset randomly into parts.
 
     Args:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+
+from numpy.typing import NDArray
+
+from gt._gt import Tensor
 
 from . import arguments, collate, fetch, order
-from .datasets import fetch_for_workers
+from .datasets import Dataset, fetch_for_workers
 from .iteration import Iteration, WorkerIteration
 from .position import Position
 from .samplers import (
@@ -23,6 +27,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 #: Attributes that determine the batches, and cannot be set after construction.
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Never
+
+#: What `default_collate` makes a tensor of.
+Stacked: TypeAlias = "Tensor | bool | int | float | NDArray[Any]"
 
 
 class DataLoader(Generic[T_co]):
@@ -63,6 +74,50 @@ class DataLoader(Generic[T_co]):
     [[0, 1], [2, 3], [4]]
     """
 
+    @overload
+    def __init__(
+        self,
+        dataset: Dataset[T_co],
+        batch_size: int = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[Any] | Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[Any],
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[Any] | Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None: ...
     def __init__(
         self,
         dataset: Any,
@@ -178,6 +233,17 @@ class DataLoader(Generic[T_co]):
             return length
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
+    # The first is that of `DataLoader[Any]`, which fits all of them.
+    @overload
+    def __iter__(self: DataLoader[Never]) -> Iterator[Any]: ...
+    @overload
+    def __iter__(self: DataLoader[Stacked]) -> Iterator[Tensor]: ...
+    @overload
+    def __iter__(self: DataLoader[tuple[Stacked, ...]]) -> Iterator[list[Tensor]]: ...
+    @overload
+    def __iter__(self: DataLoader[Mapping[str, Stacked]]) -> Iterator[dict[str, Tensor]]: ...
+    @overload
+    def __iter__(self) -> Iterator[Any]: ...
     def __iter__(self) -> Iterator[Any]:
         position, state = self._restored or (self._position.following(), None)
         self._restored = None

@@ -85,7 +85,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Initialize all parameters again."""
         self.head.reset_parameters()
         for layers in self.tail:
-            for layer in layers:
+            for layer in layers.children():
                 layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmax:

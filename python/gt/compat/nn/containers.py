@@ -5,9 +5,14 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
+
+from gt._gt import Tensor
 
 from .module import Module
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class _Listed(Module):
@@ -28,12 +33,16 @@ class _Listed(Module):
         for index, module in enumerate(modules):
             self.add_module(str(index), module)
 
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._of_slice(list(self._modules.items())[index])
         return self._modules[self._key(index)]
 
-    def _of_slice(self, items: list[tuple[str, Module]]) -> Module:
+    def _of_slice(self, items: list[tuple[str, Module]]) -> Any:
         return type(self)([module for _, module in items])
 
     def __setitem__(self, index: int, module: Module) -> None:
@@ -47,24 +56,24 @@ class _Listed(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def append(self, module: Module) -> Any:
+    def append(self, module: Module) -> Self:
         """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Append modules."""
         for module in list(modules):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
+    def insert(self, index: int, module: Module) -> Self:
         """Insert a module before the one at an index."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}, got {type(module)}")
@@ -96,7 +105,7 @@ class Sequential(_Listed):
                 raise TypeError(f"Sequential takes modules, not {type(module).__name__}")
             self.add_module(name, module)
 
-    def _of_slice(self, items: list[tuple[str, Module]]) -> Module:
+    def _of_slice(self, items: list[tuple[str, Module]]) -> Any:
         return type(self)(OrderedDict(items))
 
     def __delitem__(self, index: int | slice) -> None:
@@ -113,7 +122,7 @@ class Sequential(_Listed):
             )
         return Sequential(*self, *other)
 
-    def __iadd__(self, other: Any) -> Sequential:
+    def __iadd__(self, other: Any) -> Self:
         if not isinstance(other, Sequential):
             raise ValueError(
                 f"Sequential: only another Sequential can be added, not {type(other).__name__}"
@@ -129,14 +138,14 @@ class Sequential(_Listed):
 
     __rmul__ = __mul__
 
-    def __imul__(self, other: int) -> Sequential:
+    def __imul__(self, other: int) -> Self:
         if not isinstance(other, int):
             raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
         if other <= 0:
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
         return self.extend(list(self) * (other - 1))
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Any) -> Tensor | Any:
         """Pass the input through all modules in order."""
         for module in self._modules.values():
             input = module(input)
@@ -151,7 +160,7 @@ class ModuleList(_Listed):
         if modules is not None:
             self.extend(modules)
 
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Append modules."""
         if not isinstance(modules, Iterable):
             raise TypeError(
@@ -163,7 +172,7 @@ class ModuleList(_Listed):
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
 
-    def __iadd__(self, other: Iterable[Module]) -> ModuleList:
+    def __iadd__(self, other: Iterable[Module]) -> Self:
         return self.extend(other)
 
     def __repr__(self) -> str:
@@ -194,7 +203,7 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
@@ -224,11 +233,11 @@ class ModuleDict(Module):
         """Return the keys."""
         return self._modules.keys()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
+    def items(self) -> Iterable[tuple[str, Module]]:
         """Return the pairs of key and module."""
         return self._modules.items()
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[Module]:
         """Return the modules."""
         return self._modules.values()
 

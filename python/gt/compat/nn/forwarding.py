@@ -53,7 +53,7 @@ class Forwarding(Module):
                 _write_constructor(cls)
             _write_calls(cls)
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Return the function's result for the input."""
         return self._call_function(input)
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gt._device import check_target
 from gt._gt import Tensor
 from gt.autograd import no_grad
 from gt.ops.convert import wanted_dtype
 
+from .calling import Calling
 from .compilable import Compilable
-from .hooks import Flagged, RemovableHandle, add_hook, call, everywhere
 from .parameter import Buffer, is_parameter
 from .states import States
 from .tree import ParameterTable, Tree
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _HOOK_TABLES = (
     "_forward_pre_hooks",
@@ -30,7 +33,7 @@ _HOOK_TABLES = (
 )
 
 
-class Module(Tree, States, Compilable):
+class Module(Tree, States, Compilable, Calling):
     """The base class of all neural network modules.
 
     Parameters, buffers and modules assigned as attributes are registered automatically. As in
@@ -176,79 +179,9 @@ class Module(Tree, States, Compilable):
 
     register_module = add_module
 
-    # Calling.
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the module's result; subclasses define it."""
-        raise NotImplementedError(f"{type(self).__name__} must define forward()")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the module's result."""
-        if not (
-            self._forward_hooks
-            or self._forward_pre_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-            or everywhere
-            or self._compiled_call_impl
-        ):
-            return self.forward(*args, **kwargs)
-        if self._compiled_call_impl:
-            return self._compiled_call_impl(*args, **kwargs)
-        return call(self, args, kwargs)
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Call hook(module, args) before each forward; a result other than None replaces `args`.
-
-        Args:
-            hook: with `with_kwargs`, it is called as hook(module, args, kwargs) and returns a tuple
-                (args, kwargs), or None.
-            prepend: whether to call it before the hooks that are already registered.
-            with_kwargs: whether to pass the keyword arguments to it.
-        """
-        return add_hook(self._forward_pre_hooks, Flagged(hook, with_kwargs), prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """Call hook(module, args, output) after each forward.
-
-        A result other than None replaces the output. The hook is removed by `remove()` of the
-        returned handle, or at the end of a `with` block over the handle. With `always_call`, the
-        hook is also called when the forward raises, with None as output.
-        """
-        flagged = Flagged(hook, with_kwargs, always_call)
-        return add_hook(self._forward_hooks, flagged, prepend)
-
-    def register_full_backward_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call hook(module, grad_output) before the module's backward."""
-        return add_hook(self._backward_pre_hooks, hook, prepend)
-
-    def register_full_backward_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call hook(module, grad_input, grad_output) after the module's backward.
-
-        A result other than None replaces `grad_input`.
-        """
-        return add_hook(self._backward_hooks, hook, prepend)
-
-    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `register_full_backward_hook`, under its older name."""
-        return self.register_full_backward_hook(hook)
-
     # Modes and conversions.
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Set this module and all its descendants to training or evaluation mode."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode is {mode!r}, expected True or False")
@@ -257,7 +190,7 @@ class Module(Tree, States, Compilable):
             child.train(mode)
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Set this module and all its descendants to evaluation mode."""
         return self.train(False)
 
@@ -266,20 +199,20 @@ class Module(Tree, States, Compilable):
         for parameter in self.parameters():
             forget_grad(parameter, set_to_none)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Module:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set whether the parameters require gradients."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
-    def apply(self, fn: Callable[[Module], object]) -> Module:
+    def apply(self, fn: Callable[[Module], object]) -> Self:
         """Call a function with every descendant of this module, and then with this module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace every parameter, gradient and buffer by the function's result for it."""
         if recurse:
             for child in self.children():
@@ -296,7 +229,7 @@ class Module(Tree, States, Compilable):
                     self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Module:
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Convert floating point and complex parameters and buffers to another such dtype.
 
         Accepts PyTorch's forms: a dtype, a device (every device is the cluster), both, or a tensor
@@ -312,43 +245,43 @@ class Module(Tree, States, Compilable):
             )
         return self._apply(lambda t: t.to(wanted) if _is_inexact(t) else t)
 
-    def type(self, dst_type: Any) -> Module:
+    def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers to another dtype."""
         return self._apply(lambda t: t.to(wanted_dtype((dst_type,), {})[0]))
 
-    def float(self) -> Module:
+    def float(self) -> Self:
         """Convert floating point parameters and buffers to float32."""
         return self._to_float("float32")
 
-    def double(self) -> Module:
+    def double(self) -> Self:
         """Convert floating point parameters and buffers to float64."""
         return self._to_float("float64")
 
-    def half(self) -> Module:
+    def half(self) -> Self:
         """Convert floating point parameters and buffers to float16."""
         return self._to_float("float16")
 
-    def bfloat16(self) -> Module:
+    def bfloat16(self) -> Self:
         """Convert floating point parameters and buffers to bfloat16."""
         return self._to_float("bfloat16")
 
-    def _to_float(self, name: str) -> Module:
+    def _to_float(self, name: str) -> Self:
         return self._apply(lambda t: t.to(name) if t.dtype.is_floating_point else t)
 
-    def cpu(self) -> Module:
+    def cpu(self) -> Self:
         """Return the module itself: the dispatcher decides which worker computes."""
         return self
 
-    def cuda(self, device: Any = None) -> Module:
+    def cuda(self, device: Any = None) -> Self:
         """Return the module itself: the dispatcher decides which worker computes."""
         return self
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Return the module itself: its tensors are already on the cluster."""
         check_target(device)
         return self
 
-    def share_memory(self) -> Module:
+    def share_memory(self) -> Self:
         """Return the module itself: threads share its tensors anyway."""
         return self
 
@@ -380,7 +313,7 @@ class Module(Tree, States, Compilable):
             self.__dict__.setdefault(table, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Module:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         for name, value in Compilable.__getstate__(self).items():

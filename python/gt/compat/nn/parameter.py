@@ -55,11 +55,12 @@ class Parameter(Tensor):
     #: The innermost signal that the parameter was created under.
     _signal: str | None = None
 
-    grad = property(
-        Tensor.grad.__get__,
-        _set_grad,
-        doc="The gradient accumulated by backward passes, in the parameter's dtype, or None.",
-    )
+    if not TYPE_CHECKING:
+        grad = property(
+            Tensor.grad.__get__,
+            _set_grad,
+            doc="The gradient accumulated by backward passes, in the parameter's dtype, or None.",
+        )
 
     def __init__(self, data: Any = None, requires_grad: bool = True):
         super().__init__()

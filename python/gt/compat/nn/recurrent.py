@@ -6,7 +6,7 @@ import math
 import numbers
 import warnings
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gt
 from gt._gt import Tensor
@@ -110,7 +110,7 @@ class RNNBase(Module):
 
     # Forward.
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Any, hx: Any = None) -> tuple[Tensor | Any, Any]:
         """Return the last layer's output at all time steps, and the last states of each layer.
 
         Args:
@@ -300,6 +300,11 @@ class RNN(RNNBase):
         super().__init__(f"RNN_{self_nonlinearity.upper()}", *args, **kwargs)
         self.nonlinearity = self_nonlinearity
 
+    if TYPE_CHECKING:
+
+        def forward(self, input: Any, hx: Any = None) -> tuple[Tensor | Any, Tensor]:
+            """Return the output, and the last hidden states."""
+
 
 class LSTM(RNNBase):
     """A long short-term memory (Hochreiter and Schmidhuber, 1997); arguments as for `RNN`.
@@ -310,6 +315,11 @@ class LSTM(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__("LSTM", *args, **kwargs)
 
+    if TYPE_CHECKING:
+
+        def forward(self, input: Any, hx: Any = None) -> tuple[Tensor | Any, tuple[Tensor, Tensor]]:
+            """Return the output, and the last hidden and cell states."""
+
 
 class GRU(RNNBase):
     """Gated recurrent units (Cho et al., 2014); arguments as for `RNN`."""
@@ -318,3 +328,8 @@ class GRU(RNNBase):
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
+
+    if TYPE_CHECKING:
+
+        def forward(self, input: Any, hx: Any = None) -> tuple[Tensor | Any, Tensor]:
+            """Return the output, and the last hidden states."""

@@ -9,6 +9,7 @@ from gt._gt import Tensor
 
 if TYPE_CHECKING:
     from .module import Module
+    from .parameter import Parameter
 
 #: Where a tensor is stored: the container and the key in it.
 Place = tuple[MutableMapping[Any, Any] | list[Any], Any]
@@ -41,17 +42,17 @@ class ParameterTable(dict[str, Any]):
         return self
 
 
-class Parameters(list[Any]):
+class Parameters(list["Parameter"]):
     """A list of parameters that is also an iterator: `next()` returns them one by one."""
 
-    _rest: Iterator[Tensor] | None = None
+    _rest: Iterator[Parameter] | None = None
 
-    def __next__(self) -> Tensor:
+    def __next__(self) -> Parameter:
         if self._rest is None:
             self._rest = super().__iter__()
         return next(self._rest)
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[Parameter]:
         return super().__iter__() if self._rest is None else self._rest
 
 
@@ -132,7 +133,7 @@ class Tree:
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
+    ) -> Iterator[tuple[str, Parameter]]:
         """Yield the names, such as `fc1.weight`, and tensors of the parameters.
 
         Args:
@@ -142,8 +143,8 @@ class Tree:
         """
         given = self._named(Tree._own_parameters, prefix, recurse, remove_duplicate)
         # Parameters in a model's own list that also have a name are yielded under their name only.
-        found: list[tuple[str, Tensor]] = []
-        listed: list[tuple[str, Tensor]] = []
+        found: list[tuple[str, Any]] = []
+        listed: list[tuple[str, Any]] = []
         for name, parameter in given:
             (listed if _LISTED in name else found).append((name, parameter))
         named = {id(parameter) for _, parameter in found}

@@ -225,7 +225,7 @@ class _Call:
         return [sys.getrefcount(it) for it in self.values if not isinstance(it, _NUMBERS)]
 
 
-def _watched(results: list[Any], operands: list[Any]) -> Iterator[weakref.ref]:
+def _watched(results: list[Any], operands: list[Any]) -> Iterator[weakref.ref[Any]]:
     for result in results:
         if not any(result is operand for operand in operands):
             try:

@@ -40,7 +40,7 @@ class Placed:
     def __init__(self, device: jax.Device):
         self._device = device
         #: `id` of a NumPy array -> (weak reference to it, copy).
-        self._copies: dict[int, tuple[weakref.ref, jax.Array]] = {}
+        self._copies: dict[int, tuple[weakref.ref[Any], jax.Array]] = {}
 
     def __call__(self, value: Any) -> Any:
         """Return an array for compiled code; numbers and JAX arrays are returned unchanged."""

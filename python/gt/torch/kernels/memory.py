@@ -285,7 +285,7 @@ def is_same_size(self: torch.Tensor, other: torch.Tensor) -> bool:
 def is_set_to(self: torch.Tensor, tensor: torch.Tensor) -> bool:
     """Return whether two tensors are the same view of the same storage."""
 
-    def where(one: torch.Tensor) -> tuple:
+    def where(one: torch.Tensor) -> tuple[Any, ...]:
         return one.data_ptr(), one.shape, one.stride()
 
     return where(self) == where(tensor)
