@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from gt import _gt, config
+from gt.ops.annotations import F
 
 #: The backends that use the compiler of the workers' engine.
 _COMPILERS = ("inductor", "cudagraphs")
@@ -30,6 +31,30 @@ _OPTIONS: dict[str, type] = {
 _inside = threading.local()
 
 
+@overload
+def compile(
+    model: F,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+) -> F: ...
+@overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+) -> Callable[[F], F]: ...
 def compile(
     model: Callable[..., Any] | None = None,
     *,

@@ -199,7 +199,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor | Any, ...]:
     """Return the gradients of tensors with respect to others, without storing them anywhere.
 
     Args:

@@ -28,7 +28,7 @@ class Context:
         )
 
     @property
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+    def saved_tensors(self) -> tuple[Tensor | Any, ...]:
         """The tensors that `forward` saved."""
         return self._saved
 
@@ -63,8 +63,8 @@ class Function:
         raise NotImplementedError("a Function must define forward(ctx, ...)")
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        """Return the gradient of each argument of `forward`."""
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        """Return the gradient of each argument of `forward`: called with `ctx` and gradients."""
         raise NotImplementedError("a Function must define backward(ctx, ...)")
 
     @classmethod

@@ -8,7 +8,7 @@ of tensors that they are called with. The structure of results is that of PyTorc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import gt
 from gt._gt import Tensor
@@ -16,15 +16,17 @@ from gt._gt import Tensor
 from . import enable_grad, grad
 
 Tensors = Tensor | tuple[Tensor, ...]
+In = TypeVar("In", bound=Tensors)
+Out = TypeVar("Out", bound=Tensors)
 
 
 def vjp(
-    func: Callable[..., Tensors],
-    inputs: Tensors,
+    func: Callable[..., Out],
+    inputs: In,
     v: Tensors | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Tensors, Tensors]:
+) -> tuple[Out, In]:
     """Return the outputs, and the product of a vector with the Jacobian: v^T J.
 
     Args:
@@ -44,12 +46,12 @@ def vjp(
 
 
 def jvp(
-    func: Callable[..., Tensors],
-    inputs: Tensors,
+    func: Callable[..., Out],
+    inputs: In,
     v: Tensors | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Tensors, Tensors]:
+) -> tuple[Out, Out]:
     """Return the outputs, and the product of the Jacobian with a vector: J v.
 
     The product w^T J is linear in w, and its gradient along v is J v. Arguments as for `vjp`, but
@@ -75,6 +77,16 @@ def jvp(
     return call.result(call.outputs, call.one_output), call.result(products, call.one_output)
 
 
+@overload
+def jacobian(
+    func: Callable[[Tensor], Tensor],
+    inputs: Tensor,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Tensor: ...
+@overload
 def jacobian(
     func: Callable[..., Tensors],
     inputs: Tensors,
@@ -82,7 +94,15 @@ def jacobian(
     strict: bool = False,
     vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> Tensors | tuple[Tensors, ...]:
+) -> Any: ...
+def jacobian(
+    func: Callable[..., Tensors],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """Return the derivatives of every output element by every input element.
 
     Args:
@@ -112,6 +132,16 @@ def jacobian(
     return call.result(blocks, call.one_output, detach=False)
 
 
+@overload
+def hessian(
+    func: Callable[[Tensor], Tensor],
+    inputs: Tensor,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Tensor: ...
+@overload
 def hessian(
     func: Callable[..., Tensor],
     inputs: Tensors,
@@ -119,7 +149,15 @@ def hessian(
     strict: bool = False,
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
-) -> Tensors | tuple[Tensors, ...]:
+) -> Any: ...
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """Return the second derivatives of a single number by every pair of input elements.
 
     Args:
@@ -145,11 +183,11 @@ def hessian(
 
 def vhp(
     func: Callable[..., Tensor],
-    inputs: Tensors,
+    inputs: In,
     v: Tensors | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Tensor, Tensors]:
+) -> tuple[Tensor, In]:
     """Return a function's value, and the product of a vector with its Hessian: v^T H.
 
     Arguments as for `vjp`, but `v` has the shapes of the inputs.
@@ -162,11 +200,11 @@ def vhp(
 
 def hvp(
     func: Callable[..., Tensor],
-    inputs: Tensors,
+    inputs: In,
     v: Tensors | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Tensor, Tensors]:
+) -> tuple[Tensor, In]:
     """Return a function's value, and the product of its Hessian with a vector: H v.
 
     As a Hessian is symmetric, it is computed as `vhp`.

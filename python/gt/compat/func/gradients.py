@@ -8,14 +8,15 @@ import gt
 from gt import _gt
 from gt._gt import Tensor
 from gt.autograd import enable_grad, is_grad_enabled
+from gt.ops.annotations import P
 
 from . import tree
 from .mapping import vmap
 
 
 def grad(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
     """Return the function that computes the gradient of `func`, as `torch.func.grad`.
 
     Args:
@@ -40,8 +41,8 @@ def grad(
 
 
 def grad_and_value(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, Any]]:
     """Return the function that computes the gradient of `func` and its value: `(gradient, value)`.
 
     Arguments are those of `grad`. With `has_aux` it returns `(gradient, (value, aux))`.
@@ -71,8 +72,8 @@ def grad_and_value(
 
 
 def value_and_grad(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, Any]]:
     """Return the function that computes the value of `func` and its gradient: `(value, gradient)`.
 
     Arguments are those of `grad`. With `has_aux` it returns `((value, aux), gradient)`.
@@ -159,13 +160,13 @@ def jvp(
 
 
 def jacfwd(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
     randomness: str = "error",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return the function that computes the Jacobian of `func`: the same as `jacrev`.
 
     PyTorch computes it column by column, GT row by row; the values are the same. `randomness` is
@@ -178,12 +179,12 @@ def jacfwd(
 
 
 def jacrev(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return the function that computes the Jacobian of `func`, by `vmap` over `vjp`.
 
     For an output of shape `o` and an argument of shape `i` its shape is `o + i`. For a tree of
@@ -222,7 +223,7 @@ def _with_axes(shape: tuple[int, ...], rows: Tensor) -> Tensor:
     return rows.reshape(*shape, *rows.shape[1:])
 
 
-def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+def hessian(func: Callable[P, Any], argnums: int | tuple[int, ...] = 0) -> Callable[P, Any]:
     """Return the function that computes the second derivatives of `func`: `jacrev` twice.
 
     >>> gt.func.hessian(lambda x: (x**3).sum())(gt.tensor([1.0, 2.0]))

@@ -6,6 +6,7 @@ from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor
+from gt.ops.annotations import P, T
 
 from . import tree
 
@@ -13,13 +14,13 @@ RANDOMNESS = ("error", "different", "same")
 
 
 def vmap(
-    func: Callable[..., Any],
+    func: Callable[P, T],
     in_dims: int | tuple[Any, ...] = 0,
     out_dims: int | tuple[Any, ...] | None = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, T]:
     """Return the function that computes `func` for a whole batch at once, as `torch.vmap`.
 
     Inside `func`, a tensor that is mapped over has the shape of one sample; each operation is
