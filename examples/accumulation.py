@@ -15,14 +15,14 @@ from gt.demo import load_digits
 BATCH, MICRO = 128, 32
 
 
-def loss_of(model, images, labels):
+def loss_of(model: nn.Sequential, images: gt.Tensor, labels: gt.Tensor) -> gt.Tensor:
     """Return the mean loss over images."""
     return nn.functional.cross_entropy(model(images), labels)
 
 
-def accumulate(model, images, labels, size):
+def accumulate(model: nn.Sequential, images: gt.Tensor, labels: gt.Tensor, size: int) -> gt.Tensor:
     """Add up the gradients of batches of `size` images; return the loss over all images."""
-    total = 0.0
+    total = gt.zeros(())
     for start in range(0, len(labels), size):
         part = slice(start, start + size)
         # The last part may be smaller.
@@ -33,13 +33,13 @@ def accumulate(model, images, labels, size):
     return total
 
 
-def largest_difference(first, second):
+def largest_difference(first: nn.Module, second: nn.Module) -> float:
     """Return the largest difference between the parameters of two models."""
     pairs = zip(first.parameters(), second.parameters(), strict=True)
     return max((a - b).abs().max().item() for a, b in pairs)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> list[float]:
     """Train both models; return the largest difference of their weights after each epoch."""
     parser = argparse.ArgumentParser(description="Accumulate gradients.")
     parser.add_argument("--epochs", type=int, default=5)
@@ -54,10 +54,11 @@ def main(argv=None):
         for model, size in [(whole, BATCH), (parts, MICRO)]
     ]
     print("epoch   loss at once   loss in parts   largest difference of weights")
-    differences = []
+    differences: list[float] = []
     for epoch in range(epochs):
+        losses: list[gt.Tensor] = []
         for rows in gt.randperm(len(labels)).split(BATCH):
-            losses = []
+            losses.clear()
             for model, optimizer, size in ways:
                 optimizer.zero_grad()
                 losses.append(accumulate(model, images[rows], labels[rows], size))

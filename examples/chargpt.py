@@ -12,8 +12,10 @@ import contextlib
 import signal
 import sys
 import threading
+from collections.abc import Generator
 from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 import gt
 from gt import nn
@@ -26,7 +28,7 @@ SONNETS = Path(__file__).resolve().parent / "text" / "sonnets.txt"
 class Block(nn.Module):
     """Causal attention, then a perceptron, each with a residual connection."""
 
-    def __init__(self, width, heads, dropout):
+    def __init__(self, width: int, heads: int, dropout: float):
         super().__init__()
         self.heads = heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -34,14 +36,14 @@ class Block(nn.Module):
         self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.dropout = nn.Dropout(dropout)
 
-    def attend(self, x):
+    def attend(self, x: gt.Tensor) -> gt.Tensor:
         """Attend from each position of x (batch, length, width) to the earlier ones."""
         split = self.qkv(x).unflatten(-1, (3, self.heads, -1))
         q, k, v = split.permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Map (batch, length, width) to the same shape."""
         x = x + self.dropout(self.attend(self.norm1(x)))
         return x + self.dropout(self.narrow(F.gelu(self.widen(self.norm2(x)))))
@@ -50,14 +52,16 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """A transformer that predicts the next character at each position."""
 
-    def __init__(self, characters, context, width, layers, heads, dropout):
+    def __init__(
+        self, characters: int, context: int, width: int, layers: int, heads: int, dropout: float
+    ):
         super().__init__()
         self.characters = nn.Embedding(characters, width)
         self.places = nn.Parameter(gt.zeros(context, width))
         self.blocks = nn.Sequential(*(Block(width, heads, dropout) for _ in range(layers)))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters)
 
-    def forward(self, codes):
+    def forward(self, codes: gt.Tensor) -> gt.Tensor:
         """Return scores (batch, context, characters) for codes (batch, context)."""
         return self.head(self.norm(self.blocks(self.characters(codes) + self.places)))
 
@@ -65,7 +69,7 @@ class GPT(nn.Module):
 class Text:
     """A text, encoded as one number for each character; its last tenth is held out."""
 
-    def __init__(self, path, context):
+    def __init__(self, path: Path, context: int):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -78,12 +82,12 @@ class Text:
         self.codes = gt.tensor(codes, dtype=gt.int64)
         self.trained = len(text) * 9 // 10
 
-    def windows(self, starts):
+    def windows(self, starts: gt.Tensor) -> tuple[gt.Tensor, gt.Tensor]:
         """Return the windows at each start, and the next character at each of their positions."""
         codes = self.codes[starts[:, None] + gt.arange(self.context + 1)]
         return codes[:, :-1], codes[:, 1:]
 
-    def batches(self, size):
+    def batches(self, size: int) -> gt.data.DataLoader[Any]:
         """Return a loader of window starts, in random order."""
         starts = range(self.trained - self.context)
         if size > len(starts):
@@ -94,15 +98,16 @@ class Text:
 class Record:
     """The losses in a checkpoint, and the options, which must be the same in a resumed run."""
 
-    def __init__(self, options):
+    def __init__(self, options: dict[str, Any]):
         self.options = options
-        self.losses, self.held_out = [], []
+        self.losses: list[float] = []
+        self.held_out: list[list[float]] = []
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Return the options and losses."""
         return vars(self)
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load the losses of a run with the same options."""
         for name, value in self.options.items():
             if (stored := state["options"].get(name)) != value:
@@ -114,24 +119,24 @@ class Record:
 
 
 @contextlib.contextmanager
-def ctrl_c():
+def ctrl_c() -> Generator[threading.Event]:
     """Yield an event that Ctrl-C sets, so that the current step is finished first."""
     pressed = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.set())
     try:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def loss_of(model, codes, following, precision):
+def loss_of(model: GPT, codes: gt.Tensor, following: gt.Tensor, precision: str) -> gt.Tensor:
     """Return the mean loss over all predicted characters."""
     with gt.autocast("cpu", dtype=gt.bfloat16, enabled=precision == "bfloat16"):
         scores = model(codes)
     return F.cross_entropy(scores.float().flatten(0, 1), following.flatten())
 
 
-def schedule_of(optimizer, steps):
+def schedule_of(optimizer: gt.optim.Optimizer, steps: int) -> gt.optim.lr_scheduler.LRScheduler:
     """Return the schedule of the learning rate: up for a tenth of the steps, then down."""
     warmup = steps // 10 + 1
     rise = gt.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=warmup)
@@ -139,19 +144,20 @@ def schedule_of(optimizer, steps):
     return gt.optim.lr_scheduler.SequentialLR(optimizer, [rise, fall], [warmup])
 
 
-def train(model, text, record, args):
+def train(model: GPT, text: Text, record: Record, args: argparse.Namespace) -> None:
     """Train until --steps, or until Ctrl-C."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=args.lr)
     schedule, loader = schedule_of(optimizer, args.steps), text.batches(args.batch)
     # The record is loaded first, as its error names the options that differ.
-    parts = {"record": record, "model": model, "optimizer": optimizer}
+    parts: dict[str, Any] = {"record": record, "model": model, "optimizer": optimizer}
     parts |= {"schedule": schedule, "loader": loader}
     manager = gt.checkpoint.Manager(args.out / "checkpoints", **parts)
     if first := manager.restore_or_initialize():
         told = "the run is finished:" if first == args.steps else "resuming after"
         print(f"{told} step {first} of {args.steps}")
 
-    losses, batches = [], chain.from_iterable(repeat(loader))
+    losses: list[gt.Tensor] = []
+    batches = chain.from_iterable(repeat(loader))
     bar = gt.progress(range(first, args.steps), initial=first, total=args.steps, disable=args.quiet)
     with manager, ctrl_c() as pressed:
         for step, starts in zip(bar, batches, strict=False):
@@ -178,7 +184,7 @@ def train(model, text, record, args):
                 break
 
 
-def evaluate(model, text, precision):
+def evaluate(model: GPT, text: Text, precision: str) -> float:
     """Return the loss on the held-out text."""
     starts = gt.arange(text.trained, len(text.codes) - text.context, text.context)
     model.eval()
@@ -189,38 +195,39 @@ def evaluate(model, text, precision):
     return loss
 
 
-def write(model, text, count, length, temperature=0.8):
+def write(model: GPT, text: Text, count: int, length: int, temperature: float = 0.8) -> list[str]:
     """Return `count` continuations of the text, sampled character by character."""
     model.eval()
     codes = text.codes[-text.context :].expand(count, -1)
-    written = []
+    written: list[gt.Tensor] = []
     with gt.no_grad():
         for _ in range(length):
             scores = model(codes)[:, -1] / temperature
             written.append(gt.multinomial(scores.softmax(-1), 1))
             codes = gt.cat([codes[:, 1:], written[-1]], 1)
     model.train()
-    rows = gt.cat(written, 1).tolist()
+    rows: list[list[int]] = gt.cat(written, 1).tolist()
     return ["".join(text.alphabet[code] for code in row) for row in rows]
 
 
-def draw(record, path):
+def draw(record: Record, path: Path) -> None:
     """Save the loss curves as a picture."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.5), dpi=130, layout="constrained")
+    axes: Any  # its methods have no types
+    _, axes = plt.subplots(figsize=(7, 4.5), dpi=130, layout="constrained")
     steps = range(1, len(record.losses) + 1)
     axes.plot(steps, record.losses, label="trained on", alpha=0.7, linewidth=0.8)
     axes.plot(*zip(*record.held_out, strict=True), "o-", label="held out", markersize=4)
     axes.set(xlabel="step", ylabel="loss", title="A text, character by character")
     axes.legend()
-    figure.savefig(path)
+    axes.figure.savefig(path)
 
 
-def arguments(argv):
+def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Return the command-line options."""
     parser = argparse.ArgumentParser(description="Train a GPT on the characters of a text.")
     parser.add_argument("--text", type=Path, default=SONNETS, metavar="FILE")
@@ -248,7 +255,7 @@ def arguments(argv):
     return args
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> None:
     """Train, draw and write."""
     args = arguments(argv)
     if args.connect:

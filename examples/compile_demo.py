@@ -15,7 +15,7 @@ print("hot_path is to be compiled:", config is not None and config.compile)
 x = gt.randn(64, 64)
 
 
-def step(x):
+def step(x: gt.Tensor) -> gt.Tensor:
     """Compute something that repeats."""
     return (x @ x).tanh() * 0.5 + x
 

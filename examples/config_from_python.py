@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits, train_steps
+from sharding import Scope, compare, digits, train_steps
 
 gt.gpu_workers(4)
 gt.load_config(Path(__file__).with_name("config_sharding.yaml"))
@@ -23,7 +23,7 @@ def configure(batch_size: int) -> None:
     gt.register_config("training_backward", SignalConfig(shard=shard))
 
 
-def train(scope) -> list[float]:
+def train(scope: Scope) -> list[float]:
     """Train on digits in batches of two sizes; return the loss of each step."""
     with scope("parameters"):
         model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))

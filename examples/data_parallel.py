@@ -6,14 +6,14 @@ when the optimizer needs them.
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits, train_steps
+from sharding import Scope, compare, digits, train_steps
 
 gt.gpu_workers(4)
 gt.register_config("batch", SignalConfig(ShardConfig(axis=0)))
 gt.register_config("parameters", SignalConfig(ShardConfig(replicated=True)))
 
 
-def train(scope) -> list[float]:
+def train(scope: Scope) -> list[float]:
     """Train on digits; return the loss of each step."""
     with scope("parameters"):
         model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))

@@ -8,6 +8,7 @@ one that learns from the 60 labels.
 """
 
 import argparse
+from collections.abc import Callable
 
 import gt
 from gt import nn
@@ -16,13 +17,16 @@ from gt.nn import functional as F
 
 LABELLED = 60
 
+#: The loss of scores, by the indices of the batch's images.
+Loss = Callable[[gt.Tensor, gt.Tensor], gt.Tensor]
 
-def make_model(width):
+
+def make_model(width: int) -> nn.Sequential:
     """Return a network with one hidden layer."""
     return nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
 
 
-def distillation_loss(student, teacher, temperature):
+def distillation_loss(student: gt.Tensor, teacher: gt.Tensor, temperature: float) -> gt.Tensor:
     """Return the divergence of the student's predictions from the teacher's, both softened.
 
     Args:
@@ -35,7 +39,7 @@ def distillation_loss(student, teacher, temperature):
     return F.kl_div(ours, theirs, reduction="batchmean") * temperature**2
 
 
-def train(model, images, loss_of, epochs):
+def train(model: nn.Sequential, images: gt.Tensor, loss_of: Loss, epochs: int) -> None:
     """Train with loss_of(scores, rows), where rows are the indices of the batch's images."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=5e-3)
     size = min(64, len(images))
@@ -47,13 +51,13 @@ def train(model, images, loss_of, epochs):
             optimizer.step()
 
 
-def accuracy(model, images, labels):
+def accuracy(model: nn.Sequential, images: gt.Tensor, labels: gt.Tensor) -> float:
     """Return the fraction of images that are recognized."""
     with gt.no_grad():
         return (model(images).argmax(1) == labels).float().mean().item()
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> dict[str, float]:
     """Train a teacher and two students; return their accuracies."""
     parser = argparse.ArgumentParser(description="Distil a network.")
     parser.add_argument("--epochs", type=int, default=15)
@@ -62,7 +66,7 @@ def main(argv=None):
     gt.manual_seed(0)
     images, labels, test_images, test_labels = map(gt.from_numpy, load_digits())
 
-    def by_label(scores, rows):
+    def by_label(scores: gt.Tensor, rows: gt.Tensor) -> gt.Tensor:
         return F.cross_entropy(scores, labels[rows])
 
     teacher = make_model(256)
@@ -70,7 +74,7 @@ def main(argv=None):
     with gt.no_grad():
         opinions = teacher(images)
 
-    def by_opinion(scores, rows):
+    def by_opinion(scores: gt.Tensor, rows: gt.Tensor) -> gt.Tensor:
         return distillation_loss(scores, opinions[rows], args.temperature)
 
     alone, distilled = make_model(16), make_model(16)
@@ -79,7 +83,7 @@ def main(argv=None):
     train(alone, images[:LABELLED], by_label, args.epochs * len(images) // 64)
     train(distilled, images, by_opinion, args.epochs)
 
-    found = {}
+    found: dict[str, float] = {}
     for name, model in [("teacher", teacher), ("alone", alone), ("distilled", distilled)]:
         count = sum(p.numel() for p in model.parameters())
         found[name] = accuracy(model, test_images, test_labels)

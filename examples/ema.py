@@ -14,19 +14,19 @@ from gt.demo import load_digits
 from gt.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
-def accuracy(model, images, labels):
+def accuracy(model: nn.Module, images: gt.Tensor, labels: gt.Tensor) -> float:
     """Return the fraction of images that are recognized."""
     with gt.no_grad():
-        return (model(images).argmax(1) == labels).float().mean().item()
+        return float((model(images).argmax(1) == labels).float().mean())
 
 
-def spread(values):
+def spread(values: list[float]) -> float:
     """Return the mean absolute difference between consecutive values."""
     steps = [abs(b - a) for a, b in zip(values, values[1:], strict=False)]
     return sum(steps) / max(len(steps), 1)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> dict[str, list[float]]:
     """Train; return the accuracies of the weights and of their averages after each epoch."""
     parser = argparse.ArgumentParser(description="Average the weights of a network.")
     parser.add_argument("--epochs", type=int, default=12)

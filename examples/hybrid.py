@@ -6,7 +6,7 @@ shard of both.
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits, train_steps
+from sharding import Scope, compare, digits, train_steps
 
 MESH = {"data": 2, "model": 2}
 
@@ -19,7 +19,7 @@ gt.register_config("rows", SignalConfig(ShardConfig(mesh=MESH, axis={"model": 1}
 class Attention(nn.Module):
     """One head of attention over the rows of an image."""
 
-    def __init__(self, scope, width: int):
+    def __init__(self, scope: Scope, width: int):
         super().__init__()
         with scope("columns"):
             self.mixed = nn.Linear(width, 3 * width)
@@ -27,7 +27,7 @@ class Attention(nn.Module):
             self.out = nn.Linear(width, width)
         self.width = width
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Return x (batch, rows, width) with the output of attention between rows added."""
         query, key, value = self.mixed(x).chunk(3, dim=-1)
         scores = (query @ key.mT) * self.width**-0.5
@@ -37,7 +37,7 @@ class Attention(nn.Module):
 class Transformer(nn.Module):
     """A digit as a sequence of its 8 rows."""
 
-    def __init__(self, scope):
+    def __init__(self, scope: Scope):
         super().__init__()
         with scope("columns"):
             self.embed = nn.Linear(8, 32)
@@ -48,14 +48,14 @@ class Transformer(nn.Module):
             self.down = nn.Linear(128, 32)
         self.head = nn.Linear(32, 10)
 
-    def forward(self, images):
+    def forward(self, images: gt.Tensor) -> gt.Tensor:
         """Return a score for each digit."""
         x = self.attention(self.embed(images.reshape(-1, 8, 8)))
         x = x + self.down(nn.functional.gelu(self.up(x)))
         return self.head(x.mean(1))
 
 
-def train(scope) -> list[float]:
+def train(scope: Scope) -> list[float]:
     """Train on digits; return the loss of each step."""
     model = Transformer(scope)
     optimizer = gt.optim.AdamW(model.parameters(), lr=1e-2)

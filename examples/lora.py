@@ -8,16 +8,21 @@ end these products are merged into the weights.
 """
 
 import argparse
+from collections.abc import Callable
+from typing import TypeVar
 
 import gt
+import numpy as np
 from gt import nn
 from gt.demo import load_digits
+
+Child = TypeVar("Child", bound=nn.Module)
 
 
 class Reader(nn.Module):
     """A transformer over the rows of an image: eight rows of eight pixels in, ten scores out."""
 
-    def __init__(self, width=32):
+    def __init__(self, width: int = 32):
         super().__init__()
         self.embed = nn.Linear(8, width)
         self.places = nn.Parameter(gt.randn(8, width) * 0.1)
@@ -25,7 +30,7 @@ class Reader(nn.Module):
         self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.head = nn.Linear(width, 10)
 
-    def forward(self, pixels):
+    def forward(self, pixels: gt.Tensor) -> gt.Tensor:
         """Return a score for each digit."""
         rows = self.embed(pixels.reshape(-1, 8, 8)) + self.places
         return self.head(self.encoder(rows).mean(1))
@@ -34,25 +39,25 @@ class Reader(nn.Module):
 class LoRALinear(nn.Module):
     """A frozen linear layer, plus a trained product of two narrow matrices."""
 
-    def __init__(self, base, rank=4, alpha=8.0):
+    def __init__(self, base: nn.Linear, rank: int = 4, alpha: float = 8.0):
         super().__init__()
         self.base = base.requires_grad_(False)
         self.down = nn.Parameter(gt.randn(rank, base.in_features) / base.in_features**0.5)
         self.up = nn.Parameter(gt.zeros(base.out_features, rank))
         self.scale = alpha / rank
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Return the layer's output plus the adapter's, which is 0 at first."""
         return self.base(x) + (x @ self.down.T @ self.up.T) * self.scale
 
-    def merged(self):
+    def merged(self) -> nn.Linear:
         """Merge the adapter into the linear layer, and return that layer."""
         with gt.no_grad():
             self.base.weight += self.up @ self.down * self.scale
         return self.base
 
 
-def replace(model, kind, make):
+def replace(model: nn.Module, kind: type[Child], make: Callable[[Child], nn.Module]) -> None:
     """Replace each child module of exactly this kind by make(child)."""
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
@@ -60,21 +65,21 @@ def replace(model, kind, make):
                 setattr(module, name, make(child))
 
 
-def train(model, images, labels, epochs, rate):
+def train(model: Reader, images: np.ndarray, labels: np.ndarray, epochs: int, rate: float) -> int:
     """Train the parameters that are not frozen; return their number."""
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = gt.optim.AdamW(trained, lr=rate)
-    images, labels = gt.from_numpy(images), gt.from_numpy(labels)
+    inputs, targets = gt.from_numpy(images), gt.from_numpy(labels)
     for _ in range(epochs):
         for rows in gt.randperm(len(labels)).split(64)[: len(labels) // 64]:
-            loss = nn.functional.cross_entropy(model(images[rows]), labels[rows])
+            loss = nn.functional.cross_entropy(model(inputs[rows]), targets[rows])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
     return sum(p.numel() for p in trained)
 
 
-def accuracy(model, images, labels):
+def accuracy(model: Reader, images: np.ndarray, labels: np.ndarray) -> float:
     """Return the fraction of images that are recognized."""
     with gt.no_grad():
         return (
@@ -82,7 +87,7 @@ def accuracy(model, images, labels):
         )
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> tuple[float, float]:
     """Train, adapt and merge; return the accuracy on the new digits before and after."""
     parser = argparse.ArgumentParser(description="Adapt a transformer by LoRA.")
     parser.add_argument("--epochs", type=int, default=10)

@@ -7,7 +7,7 @@ passes alternate (1F1B), so that activations of at most four microbatches are ke
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits
+from sharding import Scope, compare, digits
 
 STAGES, MICROBATCHES = 4, 8
 
@@ -19,10 +19,10 @@ for stage in range(STAGES):
     gt.register_config(f"weights {stage}", SignalConfig(shard))
 
 
-def train(scope) -> list[float]:
+def train(scope: Scope) -> list[float]:
     """Train on digits; return the loss of each step."""
     sizes = [64, 96, 96, 96, 10]
-    stages = []
+    stages: list[nn.Linear] = []
     for stage in range(STAGES):
         with scope(f"weights {stage}"):
             stages.append(nn.Linear(sizes[stage], sizes[stage + 1]))
@@ -39,9 +39,10 @@ def train(scope) -> list[float]:
         with scope(f"stage {STAGES - 1}"):
             return nn.cross_entropy_loss(x, labels[rows]) / MICROBATCHES
 
-    losses = []
+    losses: list[gt.Tensor] = []
     for _ in range(20):
-        under_way, total = [], []
+        under_way: list[gt.Tensor] = []
+        total: list[gt.Tensor] = []
         for microbatch in range(MICROBATCHES):
             under_way.append(forward(microbatch))
             if len(under_way) == STAGES:

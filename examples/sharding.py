@@ -12,7 +12,7 @@ import numpy as np
 from gt.demo import load_digits
 
 #: Returns the scope of a signal, or a null context for training without signals.
-Scope = Callable[[str], AbstractContextManager]
+Scope = Callable[[str], AbstractContextManager[object]]
 
 
 def digits(count: int) -> tuple[gt.Tensor, gt.Tensor]:
@@ -21,9 +21,11 @@ def digits(count: int) -> tuple[gt.Tensor, gt.Tensor]:
     return gt.from_numpy(images[:count]), gt.from_numpy(labels[:count])
 
 
-def train_steps(loss: Callable[[int], gt.Tensor], optimizer: gt.optim.Optimizer, steps: int):
+def train_steps(
+    loss: Callable[[int], gt.Tensor], optimizer: gt.optim.Optimizer, steps: int
+) -> list[float]:
     """Minimize loss(step) for a number of steps; return the losses."""
-    losses = []
+    losses: list[gt.Tensor] = []
     for step in range(steps):
         value = loss(step)
         value.backward()

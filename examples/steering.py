@@ -12,28 +12,29 @@ import argparse
 import gt
 from gt import nn
 from gt.demo import load_digits
+from gt.nn.hooks import RemovableHandle
 
 
 class Block(nn.Module):
     """A residual block."""
 
-    def __init__(self, width):
+    def __init__(self, width: int):
         super().__init__()
         self.norm = nn.LayerNorm(width)
         self.inner, self.outer = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Return x plus the output of two linear layers."""
         return x + self.outer(self.inner(self.norm(x)).relu())
 
 
-def make_model(width=32):
+def make_model(width: int = 32) -> nn.Sequential:
     """Return a network of residual blocks, which are its layers 1 to 3."""
     blocks = [Block(width) for _ in range(3)]
     return nn.Sequential(nn.Linear(64, width), *blocks, nn.Linear(width, 10))
 
 
-def train(model, images, labels, epochs):
+def train(model: nn.Sequential, images: gt.Tensor, labels: gt.Tensor, epochs: int) -> None:
     """Train on digits."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=3e-3)
     for _ in range(epochs):
@@ -44,9 +45,9 @@ def train(model, images, labels, epochs):
             optimizer.step()
 
 
-def activations(model, layer, images):
+def activations(model: nn.Sequential, layer: nn.Module, images: gt.Tensor) -> gt.Tensor:
     """Return the output of a layer for images."""
-    kept = []
+    kept: list[gt.Tensor] = []
     handle = layer.register_forward_hook(lambda module, given, output: kept.append(output))
     with gt.no_grad():
         model(images)
@@ -54,18 +55,25 @@ def activations(model, layer, images):
     return kept[0]
 
 
-def direction_between(model, layer, images, labels, source, goal):
+def direction_between(
+    model: nn.Sequential,
+    layer: nn.Module,
+    images: gt.Tensor,
+    labels: gt.Tensor,
+    source: int,
+    goal: int,
+) -> gt.Tensor:
     """Return the mean activations of digit `goal` minus those of digit `source`."""
     found = activations(model, layer, images)
     return found[labels == goal].mean(0) - found[labels == source].mean(0)
 
 
-def steer(layer, direction):
+def steer(layer: nn.Module, direction: gt.Tensor) -> RemovableHandle:
     """Add a direction to a layer's output until the returned handle is removed."""
     return layer.register_forward_hook(lambda module, given, output: output + direction)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> list[float]:
     """Train and steer; return the fraction of 3s that are called 8s at each strength."""
     parser = argparse.ArgumentParser(description="Steer the activations of a network.")
     parser.add_argument("--epochs", type=int, default=10)
@@ -80,7 +88,7 @@ def main(argv=None):
     layer = model[2]
     direction = direction_between(model, layer, images, labels, 3, 8)
     print("strength   called 3   called 8   score of 8 - score of 3")
-    shares = []
+    shares: list[float] = []
     for strength in (0.0, 0.5, 1.0, 1.5, 2.0):
         handle = steer(layer, strength * direction)
         with gt.no_grad():

@@ -6,7 +6,7 @@ communication is needed between the two, and the result is a partial sum on each
 
 import gt
 from gt import ShardConfig, SignalConfig, nn
-from sharding import compare, digits, train_steps
+from sharding import Scope, compare, digits, train_steps
 
 gt.gpu_workers(2)
 # A Linear's weight is out x in: its outputs are axis 0, its inputs axis 1.
@@ -18,19 +18,19 @@ gt.register_config("everywhere", SignalConfig(ShardConfig(replicated=True)))
 class Block(nn.Module):
     """x + W2 gelu(W1 x), the feed-forward part of a transformer."""
 
-    def __init__(self, scope, width: int, hidden: int):
+    def __init__(self, scope: Scope, width: int, hidden: int):
         super().__init__()
         with scope("columns"):
             self.up = nn.Linear(width, hidden)
         with scope("rows"):
             self.down = nn.Linear(hidden, width)
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Return x (batch, width) with the block's output added."""
         return x + self.down(nn.functional.gelu(self.up(x)))
 
 
-def train(scope) -> list[float]:
+def train(scope: Scope) -> list[float]:
     """Train on digits; return the loss of each step."""
     model = nn.Sequential(Block(scope, 64, 512), Block(scope, 64, 512), nn.Linear(64, 10))
     optimizer = gt.optim.Adam(model.parameters(), lr=1e-3)

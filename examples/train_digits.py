@@ -6,6 +6,7 @@ python examples/train_digits.py --connect localhost:12345  # on a server's worke
 
 import argparse
 import json
+from typing import Any
 
 import gt
 import numpy as np
@@ -17,17 +18,17 @@ from tqdm import tqdm
 class Network(nn.Module):
     """64 pixels in, 128 hidden units, 10 digits out."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.hidden = nn.Linear(64, 128)
         self.output = nn.Linear(128, 10)
 
-    def forward(self, pixels):
+    def forward(self, pixels: gt.Tensor) -> gt.Tensor:
         """Return a score for each digit."""
         return self.output(self.hidden(pixels).relu())
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> tuple[float, list[float]]:
     """Train; return the test accuracy and the loss of each epoch."""
     parser = argparse.ArgumentParser(description="Train on handwritten digits.")
     parser.add_argument("--epochs", type=int, default=30)
@@ -45,10 +46,10 @@ def main(argv=None):
     optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     shuffle = np.random.default_rng(1)
 
-    curve = []
-    bar = tqdm(range(args.epochs), desc="training", disable=args.quiet)
+    curve: list[float] = []
+    bar: Any = tqdm(range(args.epochs), desc="training", disable=args.quiet)
     for _ in bar:
-        losses = []
+        losses: list[gt.Tensor] = []
         order = shuffle.permutation(len(train_images))
         for start in range(0, len(order), 64):
             batch = order[start : start + 64]

@@ -49,7 +49,7 @@ def test_type_checkers_find_every_module_of_the_roof():
     for name in MODULES:
         path = name.removeprefix("gt.").replace(".", "/")
         if (python / "gt/compat" / path).with_suffix(".py").is_file():
-            assert (python / "gt-stubs" / path).with_suffix(".pyi").is_file(), name
+            assert (python / "gt-stubs" / path / "__init__.pyi").is_file(), name
 
 
 IMPORT_BOTH = """

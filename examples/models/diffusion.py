@@ -24,7 +24,7 @@ class Schedule:
         kind: "cosine" (Nichol and Dhariwal, 2021), or "linear" as in the first paper.
     """
 
-    def __init__(self, steps=100, kind="cosine"):
+    def __init__(self, steps: int = 100, kind: str = "cosine"):
         if kind == "cosine":
             angles = (np.linspace(0, 1, steps + 1) + 0.008) / 1.008 * math.pi / 2
             left = np.cos(angles) ** 2
@@ -38,12 +38,14 @@ class Schedule:
         self.betas = betas
         self.left = np.cumprod(1 - betas)
 
-    def add_noise(self, images, noise, times):
+    def add_noise(self, images: gt.Tensor, noise: gt.Tensor, times: gt.Tensor) -> gt.Tensor:
         """Return images (batch, 1, 8, 8) after `times` (batch,) noising steps."""
         left = gt.from_numpy(self.left.astype("float32"))[times].reshape(-1, 1, 1, 1)
         return left.sqrt() * images + (1 - left).sqrt() * noise
 
-    def remove_noise(self, images, predicted, time, noise):
+    def remove_noise(
+        self, images: gt.Tensor, predicted: gt.Tensor, time: int, noise: gt.Tensor
+    ) -> gt.Tensor:
         """Return images one step earlier, by the noise that the network predicts in them."""
         beta, left = float(self.betas[time]), float(self.left[time])
         before = float(self.left[time - 1]) if time > 0 else 1.0
@@ -53,7 +55,7 @@ class Schedule:
         return mean + math.sqrt(beta * (1 - before) / (1 - left)) * noise
 
 
-def wave(times, width):
+def wave(times: gt.Tensor, width: int) -> gt.Tensor:
     """Return sines and cosines of times (batch,) at width / 2 frequencies: (batch, width)."""
     frequencies = (gt.arange(width // 2) * (-math.log(1000.0) / (width // 2 - 1))).exp()
     angles = times[:, None] * frequencies
@@ -63,7 +65,7 @@ def wave(times, width):
 class Block(nn.Module):
     """A residual block of two convolutions; the time is added between them."""
 
-    def __init__(self, inputs, outputs, width):
+    def __init__(self, inputs: int, outputs: int, width: int):
         super().__init__()
         self.norm1, self.norm2 = nn.GroupNorm(4, inputs), nn.GroupNorm(4, outputs)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1)
@@ -71,7 +73,7 @@ class Block(nn.Module):
         self.time = nn.Linear(width, outputs)
         self.shortcut = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
 
-    def forward(self, x, time):
+    def forward(self, x: gt.Tensor, time: gt.Tensor) -> gt.Tensor:
         """Map x (batch, inputs, height, width) and embedded times to (batch, outputs, ...)."""
         y = self.conv1(nn.functional.silu(self.norm1(x))) + self.time(time)[:, :, None, None]
         return self.shortcut(x) + self.conv2(nn.functional.silu(self.norm2(y)))
@@ -80,7 +82,7 @@ class Block(nn.Module):
 class UNet(nn.Module):
     """A U-Net of two resolutions, with a skip connection at the higher one."""
 
-    def __init__(self, channels=16):
+    def __init__(self, channels: int = 16):
         super().__init__()
         width = 2 * channels
         with gt.signal.context("cut_outputs"):
@@ -98,7 +100,7 @@ class UNet(nn.Module):
         self.last = nn.Conv2d(channels, 1, 3, padding=1)
         self.channels = channels
 
-    def forward(self, images, times):
+    def forward(self, images: gt.Tensor, times: gt.Tensor) -> gt.Tensor:
         """Return the noise in images (batch, 1, 8, 8) after `times` (batch,) steps."""
         time = self.time(wave(times, self.channels))
         high = self.down(self.first(images), time)
@@ -109,15 +111,25 @@ class UNet(nn.Module):
         return self.last(nn.functional.silu(self.norm(x)))
 
 
-def denoising_loss(model, schedule, images, times, noise):
+def denoising_loss(
+    model: UNet, schedule: Schedule, images: gt.Tensor, times: gt.Tensor, noise: gt.Tensor
+) -> gt.Tensor:
     """Return the mean squared error of the predicted noise after `times` (batch,) steps."""
     predicted = model(schedule.add_noise(images, noise, times), times)
     return nn.functional.mse_loss(predicted, noise)
 
 
-def train(model, schedule, optimizer, images, steps, batch_size=64):
+def train(
+    model: UNet,
+    schedule: Schedule,
+    optimizer: gt.optim.Optimizer,
+    images: np.ndarray,
+    steps: int,
+    batch_size: int = 64,
+) -> list[float]:
     """Train on random images, times and noise; return the loss of each step."""
-    rng, losses = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
+    losses: list[gt.Tensor] = []
     for step in range(steps):
         with gt.signal.context("batch"):
             batch = gt.from_numpy(images[rng.integers(len(images), size=batch_size)])
@@ -132,7 +144,7 @@ def train(model, schedule, optimizer, images, steps, batch_size=64):
     return gt.stack(losses).tolist()
 
 
-def sample(model, schedule, count):
+def sample(model: UNet, schedule: Schedule, count: int) -> gt.Tensor:
     """Sample new images (count, 1, 8, 8)."""
     images = gt.randn(count, 1, 8, 8)
     with gt.no_grad():
@@ -142,13 +154,13 @@ def sample(model, schedule, count):
     return images
 
 
-def distance(images, others):
+def distance(images: np.ndarray, others: np.ndarray) -> float:
     """Return the mean distance of images from their nearest neighbours among the others."""
     one, other = images.reshape(len(images), 1, -1), others.reshape(1, len(others), -1)
-    return np.sqrt(((one - other) ** 2).sum(-1)).min(1).mean()
+    return float(np.sqrt(((one - other) ** 2).sum(-1)).min(1).mean())
 
 
-def picture(images):
+def picture(images: np.ndarray) -> str:
     """Return images side by side as text."""
     shades = np.array(list(" .:-=+*#%@"))
     levels = ((images[:, 0] + 1) / 2 * (len(shades) - 1)).round().astype(int)
@@ -156,7 +168,9 @@ def picture(images):
     return "\n".join("".join(character * 2 for character in row) for row in rows)
 
 
-def main(steps=300, diffusion_steps=100, kind="cosine", workers=1):
+def main(
+    steps: int = 300, diffusion_steps: int = 100, kind: str = "cosine", workers: int = 1
+) -> tuple[float, float]:
     """Train and sample; return the distances of samples, and of noise, to real digits."""
     if workers > 1:
         gt.gpu_workers(workers)

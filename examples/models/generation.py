@@ -32,7 +32,7 @@ class Cache:
         layers: int,
         shape: tuple[int, int, int, int],
         attention_mask: Tensor | None = None,
-        dtype: gt.DType = gt.float32,
+        dtype: gt.dtype = gt.float32,
     ):
         batch, _, length, _ = shape
         with gt.signal.context("cache"):
@@ -184,7 +184,15 @@ def generate(
     return _without_tail(result, length, ends) if ends else result
 
 
-def _check(ids, count, attention_mask, temperature, top_k, top_p, uniforms) -> None:
+def _check(
+    ids: Tensor,
+    count: int,
+    attention_mask: Tensor | None,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    uniforms: Tensor | None,
+) -> None:
     """Raise ValueError for an invalid argument of `generate`."""
     if ids.ndim != 2 or ids.shape[1] == 0:
         raise ValueError(f"generate: ids have shape {ids.shape}, expected (batch, length)")
@@ -201,7 +209,7 @@ def _check(ids, count, attention_mask, temperature, top_k, top_p, uniforms) -> N
         raise ValueError(
             f"generate: top_k={top_k} and top_p={top_p}, expected 1 or more, and more than 0 to 1"
         )
-    if temperature == 0 and not (top_k is top_p is uniforms is None):
+    if temperature == 0 and not (top_k is None and top_p is None and uniforms is None):
         raise ValueError("generate: temperature=0 samples nothing: omit top_k, top_p and uniforms")
     if uniforms is not None and uniforms.shape != (len(ids), count):
         raise ValueError(

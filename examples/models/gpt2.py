@@ -87,7 +87,7 @@ class Attention(nn.Module):
             self.c_proj = Conv1D(width, width, std / math.sqrt(2 * config.n_layer))
         self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
-    def forward(self, x: Tensor, mask, cache: Cache | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, cache: Cache | None) -> Tensor:
         """Attend between the positions of x (batch, length, width)."""
         query, key, value = (
             part.view(*x.shape[:2], self.config.n_head, -1).transpose(1, 2)
@@ -131,7 +131,7 @@ class Block(nn.Module):
             self.ln_1 = nn.LayerNorm(config.n_embd, config.layer_norm_epsilon)
             self.ln_2 = nn.LayerNorm(config.n_embd, config.layer_norm_epsilon)
 
-    def forward(self, x: Tensor, mask, cache: Cache | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, cache: Cache | None) -> Tensor:
         """Map x (batch, length, width) to the same shape."""
         x = x + self.attn(self.ln_1(x), mask, cache)
         return x + self.mlp(self.ln_2(x))
@@ -152,7 +152,9 @@ class Transformer(nn.Module):
         self.drop = nn.Dropout(config.embd_pdrop)
         self.h = nn.ModuleList([Block(config, layer) for layer in range(config.n_layer)])
 
-    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Return hidden states (batch, length, width)."""
         positions, mask = positions_and_mask(input_ids.shape[1], attention_mask, cache)
         x = self.drop(self.wte(input_ids) + self.wpe(positions))
@@ -181,7 +183,9 @@ class GPT2(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.transformer.wte.weight
 
-    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Return logits (batch, length, vocabulary).
 
         Args:
@@ -199,7 +203,9 @@ class GPT2(nn.Module):
         shape = (batch, config.n_head, length, config.n_embd // config.n_head)
         return Cache(config.n_layer, shape, attention_mask, self.lm_head.weight.dtype)
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest) -> None:
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
         """Load also old files, without the head and the prefix `transformer`, and with masks."""
         for name in list(state_dict):
             if re.search(r"h\.\d+\.attn\.(masked_)?bias$", name):
@@ -210,7 +216,7 @@ class GPT2(nn.Module):
         embedding = state_dict.get(f"{prefix}transformer.wte.weight")
         if self.config.tie_word_embeddings and embedding is not None:
             state_dict.setdefault(f"{prefix}lm_head.weight", embedding)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
 if __name__ == "__main__":

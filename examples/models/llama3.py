@@ -43,7 +43,7 @@ class Config:
     initializer_range: float = 0.02
     rope: Mapping[str, Any] = field(default_factory=lambda: {"rope_theta": 10000.0})
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.head_dim = self.head_dim or self.hidden_size // self.num_attention_heads
 
     @classmethod
@@ -53,7 +53,7 @@ class Config:
             raise ValueError(f"llama3: hidden_act is {config['hidden_act']!r}, expected 'silu'")
         names = {field.name for field in fields(cls)}
         given = {name: value for name, value in config.items() if name in names}
-        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        rope: dict[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
         return cls(**given, rope={"rope_theta": config.get("rope_theta", 10000.0), **rope})
 
 
@@ -74,7 +74,7 @@ def _stretched(frequency: float, rope: Mapping[str, Any]) -> float:
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
     turns = rope["original_max_position_embeddings"] * frequency / (2 * math.pi)
     kept = min(max((turns - low) / (high - low), 0.0), 1.0)
-    return kept * frequency + (1 - kept) * frequency / rope["factor"]
+    return float(kept * frequency + (1 - kept) * frequency / rope["factor"])
 
 
 def linear(config: Config, inputs: int, outputs: int, bias: bool = False) -> nn.Linear:
@@ -112,7 +112,9 @@ class Attention(nn.Module):
         """Reshape (batch, length, heads x width) to (batch, heads, length, width)."""
         return x.view(*x.shape[:2], -1, self.head_dim).transpose(1, 2)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: Cache | None
+    ) -> Tensor:
         """Attend between the positions of x (batch, length, hidden)."""
         query = rotate(self.heads(self.q_proj(x)), cos, sin)
         key = rotate(self.heads(self.k_proj(x)), cos, sin)
@@ -151,7 +153,9 @@ class DecoderLayer(nn.Module):
             self.input_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
             self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: Cache | None
+    ) -> Tensor:
         """Map x (batch, length, hidden) to the same shape."""
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask, cache)
         return x + self.mlp(self.post_attention_layernorm(x))
@@ -173,7 +177,9 @@ class Decoder(nn.Module):
             # Not a buffer, so that angles stay float32 when the model is cast to a smaller dtype.
             self.frequencies = gt.tensor(rotary_frequencies(config))
 
-    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Return hidden states (batch, length, hidden)."""
         positions, mask = positions_and_mask(input_ids.shape[1], attention_mask, cache)
         angles = (positions[..., None] * self.frequencies)[:, None]
@@ -203,7 +209,9 @@ class Llama(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
 
-    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Return logits (batch, length, vocabulary).
 
         Args:
@@ -220,13 +228,15 @@ class Llama(nn.Module):
         dtype = self.lm_head.weight.dtype
         return Cache(config.num_hidden_layers, shape, attention_mask, dtype)
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest) -> None:
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
         """Load also files without the head, which models with tied embeddings may lack."""
         if self.config.tie_word_embeddings:
             embedding = state_dict.get(f"{prefix}model.embed_tokens.weight")
             if embedding is not None:
                 state_dict.setdefault(f"{prefix}lm_head.weight", embedding)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
 if __name__ == "__main__":

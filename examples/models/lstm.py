@@ -12,11 +12,15 @@ import argparse
 import inspect
 import math
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import gt
 import numpy as np
 from gt import nn
+
+#: The hidden and the cell states of all layers.
+States = tuple[gt.Tensor, gt.Tensor]
 
 
 class LanguageModel(nn.Module):
@@ -30,37 +34,48 @@ class LanguageModel(nn.Module):
         dropout: the probability that a value between layers is dropped.
     """
 
-    def __init__(self, vocabulary, width=32, hidden=128, layers=1, dropout=0.0):
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int = 32,
+        hidden: int = 128,
+        layers: int = 1,
+        dropout: float = 0.0,
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.lstm = nn.LSTM(width, hidden, layers, dropout=dropout, batch_first=True)
         with gt.signal.context("cut_outputs"):
             self.decoder = nn.Linear(hidden, vocabulary)
 
-    def forward(self, characters, states=None):
+    def forward(
+        self, characters: gt.Tensor, states: States | None = None
+    ) -> tuple[gt.Tensor, States]:
         """Return scores (batch, length, vocabulary) for characters (batch, length), and states."""
-        outputs, states = self.lstm(self.embedding(characters), states)
-        return self.decoder(outputs), states
+        outputs, after = self.lstm(self.embedding(characters), states)
+        return self.decoder(outputs), after
 
 
 class Text:
     """A text encoded as numbers, and the character of each number."""
 
-    def __init__(self, text):
+    def __init__(self, text: str):
         self.characters = sorted(set(text))
         self.numbers = {character: number for number, character in enumerate(self.characters)}
         self.data = self.encode(text)
 
-    def encode(self, text):
+    def encode(self, text: str) -> np.ndarray:
         """Return the numbers of a text's characters, as an array."""
         return np.array([self.numbers[character] for character in text])
 
-    def decode(self, numbers):
+    def decode(self, numbers: list[int]) -> str:
         """Return the text of an array of numbers."""
         return "".join(self.characters[number] for number in numbers)
 
 
-def windows(data, batch_size, length):
+def windows(
+    data: np.ndarray, batch_size: int, length: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield inputs and targets (batch_size, length); each row continues in the next pair."""
     columns = (len(data) - 1) // batch_size
     inputs = data[: batch_size * columns].reshape(batch_size, columns)
@@ -69,23 +84,32 @@ def windows(data, batch_size, length):
         yield inputs[:, start : start + length], targets[:, start : start + length]
 
 
-def negative_log_likelihood(model, inputs, targets, states=None):
+def negative_log_likelihood(
+    model: LanguageModel, inputs: np.ndarray, targets: np.ndarray, states: States | None = None
+) -> tuple[gt.Tensor, States]:
     """Return the mean over all characters, in nats, and the final states."""
     with gt.signal.context("batch"):
-        scores, states = model(gt.from_numpy(inputs), states)
+        scores, after = model(gt.from_numpy(inputs), states)
         return nn.functional.cross_entropy(
             scores.flatten(0, 1), gt.from_numpy(targets.ravel())
-        ), states
+        ), after
 
 
-def train(model, optimizer, data, steps, batch_size=32, length=32):
+def train(
+    model: LanguageModel,
+    optimizer: gt.optim.Optimizer,
+    data: np.ndarray,
+    steps: int,
+    batch_size: int = 32,
+    length: int = 32,
+) -> list[float]:
     """Train on the windows of a text, repeatedly; return the loss of each step, in nats."""
     losses: list[gt.Tensor] = []
     while len(losses) < steps:
-        states = None
+        states: States | None = None
         for inputs, targets in windows(data, batch_size, length):
             loss, states = negative_log_likelihood(model, inputs, targets, states)
-            states = tuple(state.detach() for state in states)
+            states = (states[0].detach(), states[1].detach())
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -99,9 +123,12 @@ def train(model, optimizer, data, steps, batch_size=32, length=32):
     return gt.stack(losses).tolist()
 
 
-def evaluate(model, data, batch_size=8, length=64):
+def evaluate(
+    model: LanguageModel, data: np.ndarray, batch_size: int = 8, length: int = 64
+) -> float:
     """Return the bits per character of a held-out text."""
-    losses, states = [], None
+    losses: list[gt.Tensor] = []
+    states: States | None = None
     with gt.no_grad():
         for inputs, targets in windows(data, batch_size, length):
             loss, states = negative_log_likelihood(model, inputs, targets, states)
@@ -109,11 +136,13 @@ def evaluate(model, data, batch_size=8, length=64):
     return gt.stack(losses).mean().item() / math.log(2)
 
 
-def write(model, text, beginning, length, temperature=0.7):
+def write(
+    model: LanguageModel, text: Text, beginning: str, length: int, temperature: float = 0.7
+) -> str:
     """Return a beginning with the model's continuation."""
     with gt.no_grad():
         scores, states = model(gt.from_numpy(text.encode(beginning))[None])
-        written = []
+        written: list[gt.Tensor] = []
         for _ in range(length):
             probabilities = (scores[:, -1] / temperature).softmax(-1)
             character = gt.multinomial(probabilities, 1)
@@ -122,7 +151,7 @@ def write(model, text, beginning, length, temperature=0.7):
     return beginning + text.decode(gt.cat(written, dim=1)[0].tolist())
 
 
-def main(steps=400, hidden=128, file=None, workers=1):
+def main(steps: int = 400, hidden: int = 128, file: str | None = None, workers: int = 1) -> float:
     """Train; return the bits per character of a held-out part of the text."""
     if workers > 1:
         gt.gpu_workers(workers)

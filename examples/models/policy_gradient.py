@@ -8,6 +8,7 @@ GT_CONFIG=examples/models/data_parallel.yaml python examples/models/policy_gradi
 """
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import gt
@@ -25,12 +26,12 @@ class CartPole:
 
     gravity, cart, pole, half_length, force, seconds = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 
-    def __init__(self, count, rng):
+    def __init__(self, count: int, rng: np.random.Generator):
         self.states = rng.uniform(-0.05, 0.05, (count, 4))
 
-    def step(self, actions):
+    def step(self, actions: np.ndarray) -> np.ndarray:
         """Push right where actions (count,) are true; return which poles still stand."""
-        x, speed, angle, turn = self.states.T
+        _, speed, angle, turn = self.states.T
         sine, cosine, total = np.sin(angle), np.cos(angle), self.cart + self.pole
         force = np.where(actions, self.force, -self.force)
         push = (force + self.pole * self.half_length * turn**2 * sine) / total
@@ -39,20 +40,21 @@ class CartPole:
         pull = push - self.pole * self.half_length * bend * cosine / total
         change = np.stack([speed, pull, turn, bend], axis=1)
         self.states = self.states + self.seconds * change
-        return (abs(self.states[:, 0]) < 2.4) & (abs(self.states[:, 2]) < np.radians(12))
+        near, upright = abs(self.states[:, 0]) < 2.4, abs(self.states[:, 2]) < np.radians(12)
+        return np.asarray(near & upright)
 
 
 class Policy(nn.Module):
     """A network that scores the two actions."""
 
-    def __init__(self, hidden=32):
+    def __init__(self, hidden: int = 32):
         super().__init__()
         with gt.signal.context("cut_outputs"):
             self.hidden = nn.Linear(4, hidden)
         with gt.signal.context("cut_inputs"):
             self.output = nn.Linear(hidden, 2)
 
-    def forward(self, states):
+    def forward(self, states: gt.Tensor) -> gt.Tensor:
         """Return scores (batch, 2) for states (batch, 4)."""
         return self.output(self.hidden(states).tanh())
 
@@ -65,11 +67,11 @@ class Episodes:
     actions: np.ndarray
     alive: np.ndarray
 
-    def lengths(self):
+    def lengths(self) -> np.ndarray:
         """Return the number of steps that each pole stood."""
-        return self.alive.sum(0)
+        return np.asarray(self.alive.sum(0))
 
-    def advantages(self, discount=0.99):
+    def advantages(self, discount: float = 0.99) -> np.ndarray:
         """Return the normalized discounted return after each time: (time, carts)."""
         returns, later = np.zeros(self.alive.shape), 0
         for time in reversed(range(len(returns))):
@@ -77,13 +79,19 @@ class Episodes:
             returns[time] = later
         counted = returns[self.alive]
         scaled = (returns - counted.mean()) / (counted.std() + 1e-8)
-        return (scaled * self.alive).astype("float32")
+        return np.asarray(scaled * self.alive, "float32")
 
 
-def play(probabilities, rng, carts, times):
+def play(
+    probabilities: Callable[[np.ndarray], np.ndarray],
+    rng: np.random.Generator,
+    carts: int,
+    times: int,
+) -> Episodes:
     """Return episodes; probabilities(states) is the probability of pushing right, as arrays."""
     environment = CartPole(carts, rng)
-    alive, history = np.ones(carts, bool), []
+    alive = np.ones(carts, bool)
+    history: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for _ in range(times):
         states = environment.states.astype("float32")
         actions = rng.random(carts) < probabilities(states)
@@ -94,7 +102,7 @@ def play(probabilities, rng, carts, times):
     return Episodes(*(np.stack(column) for column in zip(*history, strict=True)))
 
 
-def policy_loss(model, episodes):
+def policy_loss(model: Policy, episodes: Episodes) -> gt.Tensor:
     """Return the loss whose gradient is minus the policy gradient of the expected return."""
     with gt.signal.context("batch"):
         states = gt.from_numpy(episodes.states.reshape(-1, 4))
@@ -104,19 +112,26 @@ def policy_loss(model, episodes):
         return (surprise * advantages).sum() / float(episodes.alive.sum())
 
 
-def probabilities_of(model):
+def probabilities_of(model: Policy) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function `probabilities` for `play`."""
 
-    def probabilities(states):
+    def probabilities(states: np.ndarray) -> np.ndarray:
         with gt.no_grad():
             return model(gt.from_numpy(states)).softmax(-1)[:, 1].numpy()
 
     return probabilities
 
 
-def train(model, optimizer, rng, iterations, carts=16, times=200):
+def train(
+    model: Policy,
+    optimizer: gt.optim.Optimizer,
+    rng: np.random.Generator,
+    iterations: int,
+    carts: int = 16,
+    times: int = 200,
+) -> list[float]:
     """Alternate playing and learning; return the mean length of each iteration's episodes."""
-    lengths = []
+    lengths: list[float] = []
     for iteration in range(iterations):
         episodes = play(probabilities_of(model), rng, carts, times)
         loss = policy_loss(model, episodes)
@@ -129,7 +144,7 @@ def train(model, optimizer, rng, iterations, carts=16, times=200):
     return lengths
 
 
-def main(iterations=60, times=200, workers=1):
+def main(iterations: int = 60, times: int = 200, workers: int = 1) -> list[float]:
     """Train; return the mean length of each iteration's episodes."""
     if workers > 1:
         gt.gpu_workers(workers)

@@ -43,7 +43,7 @@ class Config:
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> Config:
         """Return the configuration in a config.json; raise ValueError for unsupported options."""
-        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        rope: dict[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
         if rope.get("rope_type", "default") != "default":
             raise ValueError(f"qwen3: rope_type is {rope['rope_type']!r}, expected 'default'")
         if config.get("use_sliding_window") or config.get("hidden_act", "silu") != "silu":
@@ -96,7 +96,9 @@ class Attention(nn.Module):
         """Reshape (batch, length, heads x width) to (batch, length, heads, width)."""
         return x.view(*x.shape[:2], -1, self.head_dim)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: Cache | None
+    ) -> Tensor:
         """Attend between the positions of x (batch, length, hidden)."""
         query = self.q_norm(self.heads(self.q_proj(x))).transpose(1, 2)
         key = self.k_norm(self.heads(self.k_proj(x))).transpose(1, 2)
@@ -136,7 +138,9 @@ class DecoderLayer(nn.Module):
             self.input_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
             self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: Cache | None
+    ) -> Tensor:
         """Map x (batch, length, hidden) to the same shape."""
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask, cache)
         return x + self.mlp(self.post_attention_layernorm(x))
@@ -158,7 +162,9 @@ class Decoder(nn.Module):
             # Not a buffer, so that angles stay float32 when the model is cast to a smaller dtype.
             self.frequencies = gt.tensor(rotary_frequencies(config))
 
-    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Return hidden states (batch, length, hidden)."""
         positions, mask = positions_and_mask(input_ids.shape[1], attention_mask, cache)
         angles = (positions[..., None] * self.frequencies)[:, None]
@@ -188,7 +194,9 @@ class Qwen3(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
 
-    def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Return logits (batch, length, vocabulary).
 
         Args:
@@ -205,13 +213,15 @@ class Qwen3(nn.Module):
         dtype = self.lm_head.weight.dtype
         return Cache(config.num_hidden_layers, shape, attention_mask, dtype)
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest) -> None:
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
         """Load also files without the head, which models with tied embeddings may lack."""
         if self.config.tie_word_embeddings:
             embedding = state_dict.get(f"{prefix}model.embed_tokens.weight")
             if embedding is not None:
                 state_dict.setdefault(f"{prefix}lm_head.weight", embedding)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
 if __name__ == "__main__":

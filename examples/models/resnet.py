@@ -9,6 +9,7 @@ GT_CONFIG=examples/models/data_parallel.yaml python examples/models/resnet.py --
 
 import argparse
 import time
+from typing import Any
 
 import gt
 import numpy as np
@@ -19,7 +20,7 @@ from gt.demo import load_digits
 class BasicBlock(nn.Module):
     """A residual block of two 3x3 convolutions; the first one has the stride."""
 
-    def __init__(self, inputs, outputs, stride=1):
+    def __init__(self, inputs: int, outputs: int, stride: int = 1):
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(outputs)
@@ -32,7 +33,7 @@ class BasicBlock(nn.Module):
                 nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
             )
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Map x (batch, inputs, height, width) to (batch, outputs, height / stride, ...)."""
         shortcut = x if self.downsample is None else self.downsample(x)
         x = self.relu(self.bn1(self.conv1(x)))
@@ -48,7 +49,12 @@ class ResNet(nn.Module):
         width: the number of channels of the first stage.
     """
 
-    def __init__(self, blocks=(2, 2, 2, 2), num_classes=1000, width=64):
+    def __init__(
+        self,
+        blocks: tuple[int, int, int, int] = (2, 2, 2, 2),
+        num_classes: int = 1000,
+        width: int = 64,
+    ):
         super().__init__()
         self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
@@ -64,40 +70,48 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, images):
+    def forward(self, images: gt.Tensor) -> gt.Tensor:
         """Return scores (batch, classes) for images (batch, 3, height, width)."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))
 
 
-def stage(inputs, outputs, blocks, stride):
+def stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential:
     """Return the blocks of a stage."""
     first = BasicBlock(inputs, outputs, stride)
     return nn.Sequential(first, *(BasicBlock(outputs, outputs) for _ in range(blocks - 1)))
 
 
-def resnet18(**options):
+def resnet18(**options: Any) -> ResNet:
     """Return a ResNet of 18 layers."""
     return ResNet((2, 2, 2, 2), **options)
 
 
-def load():
+def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return images (n, 3, 32, 32) and labels for training, then the same for testing."""
     images, labels, test_images, test_labels = load_digits(test=256)
     return enlarged(images), labels, enlarged(test_images), test_labels
 
 
-def enlarged(images):
+def enlarged(images: np.ndarray) -> np.ndarray:
     """Return images (n, 64) from 0 to 1 as images (n, 3, 32, 32) from -1 to 1."""
     images = images.reshape(-1, 1, 8, 8) * 2 - 1
     return images.repeat(4, axis=2).repeat(4, axis=3).repeat(3, axis=1)
 
 
-def train(model, optimizer, schedule, images, labels, batch_size):
+def train(
+    model: ResNet,
+    optimizer: gt.optim.Optimizer,
+    schedule: gt.optim.lr_scheduler.LRScheduler,
+    images: np.ndarray,
+    labels: np.ndarray,
+    batch_size: int,
+) -> float:
     """Train for one epoch; return the mean loss."""
     model.train()
-    order, losses = np.random.permutation(len(images)), []
+    order = np.random.permutation(len(images))
+    losses: list[gt.Tensor] = []
     for start in range(0, len(order) - batch_size + 1, batch_size):
         rows = order[start : start + batch_size]
         with gt.signal.context("batch"):
@@ -111,15 +125,15 @@ def train(model, optimizer, schedule, images, labels, batch_size):
     return gt.stack(losses).mean().item()
 
 
-def evaluate(model, images, labels):
+def evaluate(model: ResNet, images: np.ndarray, labels: np.ndarray) -> float:
     """Return the accuracy."""
     model.eval()
     with gt.no_grad(), gt.signal.context("batch"):
         guesses = model(gt.from_numpy(images)).argmax(1)
-    return (guesses.numpy() == labels).mean()
+    return float((guesses.numpy() == labels).mean())
 
 
-def main(epochs=3, width=16, workers=1):
+def main(epochs: int = 3, width: int = 16, workers: int = 1) -> list[float]:
     """Train; return the test accuracy after each epoch."""
     if workers > 1:
         gt.gpu_workers(workers)
@@ -135,7 +149,7 @@ def main(epochs=3, width=16, workers=1):
     steps = epochs * (len(images) // batch_size)
     optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     schedule = gt.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=steps)
-    accuracies = []
+    accuracies: list[float] = []
     for epoch in range(epochs):
         start = time.perf_counter()
         loss = train(model, optimizer, schedule, images, labels, batch_size)

@@ -50,7 +50,7 @@ def next_token_loss(model: nn.Module, ids: Tensor) -> Tensor:
 def train(model: nn.Module, steps: int, batch: int = 8, length: int = 48) -> list[float]:
     """Train on the text; return the loss of each step."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=3e-3)
-    losses = []
+    losses: list[Tensor] = []
     for codes in batches(steps, batch, length):
         with gt.signal.context("batch"):
             loss = next_token_loss(model, gt.from_numpy(codes))

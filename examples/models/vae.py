@@ -20,7 +20,7 @@ from gt.demo import load_digits
 class Perceptron(nn.Sequential):
     """Two linear layers, which need no communication between them when tensor parallel."""
 
-    def __init__(self, inputs, hidden, outputs):
+    def __init__(self, inputs: int, hidden: int, outputs: int):
         with gt.signal.context("cut_outputs"):
             up = nn.Linear(inputs, hidden)
         with gt.signal.context("cut_inputs"):
@@ -37,13 +37,13 @@ class VariationalAutoencoder(nn.Module):
         codes: the width of a code.
     """
 
-    def __init__(self, pixels=64, hidden=256, codes=8):
+    def __init__(self, pixels: int = 64, hidden: int = 256, codes: int = 8):
         super().__init__()
         self.encoder = Perceptron(pixels, hidden, 2 * codes)
         self.decoder = Perceptron(codes, hidden, pixels)
         self.codes = codes
 
-    def forward(self, images, noise):
+    def forward(self, images: gt.Tensor, noise: gt.Tensor) -> tuple[gt.Tensor, gt.Tensor]:
         """Return the two terms of each image's evidence lower bound.
 
         Args:
@@ -61,21 +61,27 @@ class VariationalAutoencoder(nn.Module):
         divergence = (mean.square() + log_variance.exp() - log_variance - 1) / 2
         return -misfit.sum(-1), divergence.sum(-1)
 
-    def sample(self, count):
+    def sample(self, count: int) -> gt.Tensor:
         """Return new images (count, pixels)."""
         with gt.no_grad():
             return self.decoder(gt.randn(count, self.codes)).sigmoid()
 
 
-def load():
+def load() -> tuple[np.ndarray, np.ndarray]:
     """Return images (n, 64) for training and for testing."""
     images, _, test_images, _ = load_digits(test=256)
     return images, test_images
 
 
-def train(model, optimizer, images, batch_size):
+def train(
+    model: VariationalAutoencoder,
+    optimizer: gt.optim.Optimizer,
+    images: np.ndarray,
+    batch_size: int,
+) -> list[float]:
     """Train for one epoch; return the mean log likelihood and divergence, in nats."""
-    order, sums = np.random.permutation(len(images)), []
+    order = np.random.permutation(len(images))
+    sums: list[gt.Tensor] = []
     for start in range(0, len(order) - batch_size + 1, batch_size):
         with gt.signal.context("batch"):
             batch = gt.from_numpy(images[order[start : start + batch_size]])
@@ -88,14 +94,14 @@ def train(model, optimizer, images, batch_size):
     return gt.stack(sums).mean(0).tolist()
 
 
-def evaluate(model, images):
+def evaluate(model: VariationalAutoencoder, images: np.ndarray) -> float:
     """Return the mean evidence lower bound of images, in nats."""
     with gt.no_grad(), gt.signal.context("batch"):
         likelihood, divergence = model(gt.from_numpy(images), gt.randn(len(images), model.codes))
         return (likelihood - divergence).mean().item()
 
 
-def picture(images):
+def picture(images: np.ndarray) -> str:
     """Return images (n, 64) side by side as text."""
     shades = np.array(list(" .:-=+*#%@"))
     levels = (np.clip(images, 0, 1) * (len(shades) - 1)).round().astype(int).reshape(-1, 8, 8)
@@ -103,7 +109,7 @@ def picture(images):
     return "\n".join("".join(character * 2 for character in row) for row in rows)
 
 
-def main(epochs=60, workers=1):
+def main(epochs: int = 60, workers: int = 1) -> float:
     """Train; return the evidence lower bound of the test images."""
     if workers > 1:
         gt.gpu_workers(workers)

@@ -10,6 +10,7 @@ GT_CONFIG=examples/models/hybrid.yaml python examples/models/vit.py --workers 4
 import argparse
 import math
 from collections import OrderedDict
+from typing import Any
 
 import gt
 import numpy as np
@@ -17,7 +18,7 @@ from gt import nn
 from gt.demo import load_digits
 
 
-def feed_forward_layer(inputs, outputs):
+def feed_forward_layer(inputs: int, outputs: int) -> nn.Linear:
     """Return a linear layer with Xavier weights and biases near 0."""
     layer = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
@@ -28,7 +29,14 @@ def feed_forward_layer(inputs, outputs):
 class EncoderBlock(nn.Module):
     """Attention and a feed-forward network, each on normalized input and with a residual."""
 
-    def __init__(self, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout):
+    def __init__(
+        self,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float,
+        attention_dropout: float,
+    ):
         super().__init__()
         self.ln_1 = nn.LayerNorm(hidden_dim, eps=1e-6)
         with gt.signal.context("cut_outputs"):
@@ -46,7 +54,7 @@ class EncoderBlock(nn.Module):
             down = feed_forward_layer(mlp_dim, hidden_dim)
         self.mlp = nn.Sequential(up, nn.GELU(), nn.Dropout(dropout), down, nn.Dropout(dropout))
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Map x (batch, length, hidden_dim) to the same shape."""
         normal = self.ln_1(x)
         attended, _ = self.self_attention(normal, normal, normal, need_weights=False)
@@ -57,7 +65,16 @@ class EncoderBlock(nn.Module):
 class Encoder(nn.Module):
     """Blocks over patches with learned position embeddings."""
 
-    def __init__(self, length, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention):
+    def __init__(
+        self,
+        length: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float,
+        attention: float,
+    ):
         super().__init__()
         self.pos_embedding = nn.Parameter(gt.empty(1, length, hidden_dim).normal_(std=0.02))
         self.dropout = nn.Dropout(dropout)
@@ -66,7 +83,7 @@ class Encoder(nn.Module):
         self.layers = nn.Sequential(OrderedDict((name, EncoderBlock(*sizes)) for name in names))
         self.ln = nn.LayerNorm(hidden_dim, eps=1e-6)
 
-    def forward(self, x):
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
         """Map x (batch, length, hidden_dim) to the same shape."""
         return self.ln(self.layers(self.dropout(x + self.pos_embedding)))
 
@@ -88,15 +105,15 @@ class VisionTransformer(nn.Module):
 
     def __init__(
         self,
-        image_size,
-        patch_size,
-        num_layers,
-        num_heads,
-        hidden_dim,
-        mlp_dim,
-        dropout=0.0,
-        attention_dropout=0.0,
-        num_classes=1000,
+        image_size: int,
+        patch_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        num_classes: int = 1000,
     ):
         super().__init__()
         if image_size % patch_size:
@@ -113,34 +130,42 @@ class VisionTransformer(nn.Module):
         for part in (self.conv_proj.bias, self.heads.head.weight, self.heads.head.bias):
             nn.init.zeros_(part)
 
-    def forward(self, images):
+    def forward(self, images: gt.Tensor) -> gt.Tensor:
         """Return scores (batch, classes) for images (batch, 3, height, width)."""
         patches = self.conv_proj(images).flatten(2).transpose(1, 2)
         token = self.class_token.expand(len(images), -1, -1)
         return self.heads(self.encoder(gt.cat([token, patches], dim=1))[:, 0])
 
 
-def vit_b_16(**options):
+def vit_b_16(**options: Any) -> VisionTransformer:
     """Return the base model, with 86 million parameters and patches of 16 x 16 pixels."""
     sizes = dict(image_size=224, patch_size=16, num_layers=12, num_heads=12)
     return VisionTransformer(**sizes, hidden_dim=768, mlp_dim=3072, **options)
 
 
-def load():
+def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return images (n, 3, 8, 8) and labels for training, then the same for testing."""
     images, labels, test_images, test_labels = load_digits(test=256)
     return in_color(images), labels, in_color(test_images), test_labels
 
 
-def in_color(images):
+def in_color(images: np.ndarray) -> np.ndarray:
     """Return images (n, 64) from 0 to 1 as images (n, 3, 8, 8) from -1 to 1."""
     return (images.reshape(-1, 1, 8, 8) * 2 - 1).repeat(3, axis=1)
 
 
-def train(model, optimizer, schedule, images, labels, batch_size):
+def train(
+    model: VisionTransformer,
+    optimizer: gt.optim.Optimizer,
+    schedule: gt.optim.lr_scheduler.LRScheduler,
+    images: np.ndarray,
+    labels: np.ndarray,
+    batch_size: int,
+) -> float:
     """Train for one epoch; return the mean loss."""
     model.train()
-    order, losses = np.random.permutation(len(images)), []
+    order = np.random.permutation(len(images))
+    losses: list[gt.Tensor] = []
     for start in range(0, len(order) - batch_size + 1, batch_size):
         rows = order[start : start + batch_size]
         with gt.signal.context("batch"):
@@ -155,15 +180,15 @@ def train(model, optimizer, schedule, images, labels, batch_size):
     return gt.stack(losses).mean().item()
 
 
-def evaluate(model, images, labels):
+def evaluate(model: VisionTransformer, images: np.ndarray, labels: np.ndarray) -> float:
     """Return the accuracy."""
     model.eval()
     with gt.no_grad(), gt.signal.context("batch"):
         guesses = model(gt.from_numpy(images)).argmax(1)
-    return (guesses.numpy() == labels).mean()
+    return float((guesses.numpy() == labels).mean())
 
 
-def main(epochs=12, workers=1):
+def main(epochs: int = 12, workers: int = 1) -> list[float]:
     """Train; return the test accuracy after each epoch."""
     if workers > 1:
         gt.gpu_workers(workers)
@@ -187,7 +212,7 @@ def main(epochs=12, workers=1):
         ],
         [20],
     )
-    accuracies = []
+    accuracies: list[float] = []
     for epoch in range(epochs):
         loss = train(model, optimizer, schedule, images, labels, batch_size)
         accuracies.append(evaluate(model, test_images, test_labels))

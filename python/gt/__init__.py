@@ -350,20 +350,23 @@ if _TYPE_CHECKING:
         utils,
     )
 
+if not _TYPE_CHECKING:
 
-def __getattr__(name: str) -> _Any:
-    """Import a module of `_LATER`, or raise an error that suggests the closest name."""
-    if name in _LATER:
-        import importlib as _importlib
+    def __getattr__(name: str) -> _Any:
+        """Import a module of `_LATER`, or raise an error that suggests the closest name."""
+        if name in _LATER:
+            import importlib as _importlib
 
-        return _importlib.import_module(f"gt.{name}")
-    import difflib as _difflib  # slow to import
+            return _importlib.import_module(f"gt.{name}")
+        import difflib as _difflib  # slow to import
 
-    if name.startswith("_"):
-        raise AttributeError(f"module 'gt' has no attribute '{name}'")
-    near = _difflib.get_close_matches(name, __all__, n=1)
-    hint = f"\n  hint: gt.{near[0]}" if near else ""
-    raise AttributeError(f"gt has no '{name}'; if PyTorch has it, GT does not have it yet{hint}")
+        if name.startswith("_"):
+            raise AttributeError(f"module 'gt' has no attribute '{name}'")
+        near = _difflib.get_close_matches(name, __all__, n=1)
+        hint = f"\n  hint: gt.{near[0]}" if near else ""
+        raise AttributeError(
+            f"gt has no '{name}'; if PyTorch has it, GT does not have it yet{hint}"
+        )
 
 
 def _load_environment() -> None:

@@ -72,12 +72,23 @@ def documented_stubs() -> dict[str, str]:
     return {"_gt.pyi": stubs.module_stub(), **namespaces}
 
 
+def packaged(texts: dict[str, str]) -> dict[str, str]:
+    """Return stubs by their names in the package of stubs: modules of the roof are folders."""
+    return {
+        path.replace(".pyi", "/__init__.pyi")
+        if (forwards.ROOF / path).with_suffix(".py").is_file()
+        and not path.endswith("/__init__.pyi")
+        else path: text
+        for path, text in texts.items()
+    }
+
+
 def stub_package() -> dict[str, str]:
     """Return the files of the package of stubs, as they are in the repository."""
     described = {path.removesuffix(".pyi").removesuffix("/__init__") for path in NAMESPACES}
     return {
         "py.typed": "partial\n",
-        **{path: without_docstrings(text) for path, text in documented_stubs().items()},
+        **{path: without_docstrings(text) for path, text in packaged(documented_stubs()).items()},
         **forwards.forwards({name.replace("/", ".") for name in described}),
     }
 
@@ -148,7 +159,7 @@ def main() -> int:
     parser.add_argument("--site", type=Path, metavar="FOLDER", help="write the site's sources")
     args = parser.parse_args()
     if args.docstrings:
-        write_all(args.docstrings, documented_stubs())
+        write_all(args.docstrings, packaged(documented_stubs()))
     elif args.site:
         write_site(args.site)
     else:

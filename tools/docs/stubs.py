@@ -214,6 +214,9 @@ def define(name: str, parameters: list[str], result: str, thing, indent: str = "
 def operator(kind: type, name: str) -> str:
     """Return the stub of a special method."""
     result = RESULTS.get(name, "Tensor" if kind is _gt.Tensor else "_bool")
+    if re.fullmatch("__i(?!nt|ter|nvert|ndex)\\w+__", name):
+        # A parameter that is changed in place is a parameter still.
+        result = "Self"
     if name in (
         "__array__",
         "__array_wrap__",
@@ -232,7 +235,7 @@ def operator(kind: type, name: str) -> str:
     parameters += ["/"] if given else []
     # Comparisons return a tensor, as in NumPy; `**=` takes no modulus.
     ignored = {"__eq__": "override", "__ne__": "override", "__ipow__": "misc"}
-    remark = f"  # type: ignore[{ignored[name]}]" if name in ignored and result == "Tensor" else ""
+    remark = f"  # type: ignore[{ignored[name]}]" if name in ignored and result != "_bool" else ""
     return f"    def {name}({', '.join(parameters)}) -> {result}: ...{remark}"
 
 

@@ -1,7 +1,7 @@
 """Functions with user-defined gradients."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
@@ -20,6 +20,11 @@ class Context:
         #: The saved tensors that are outputs: position among the saved, index of the output.
         self._saved_outputs: dict[int, int] = {}
 
+    if TYPE_CHECKING:
+        # A function may keep anything else in attributes of its own.
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs of `forward`; `backward` reads them from `saved_tensors`."""
         self._originals = tensors
@@ -35,6 +40,10 @@ class Context:
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """Declare outputs that no gradient flows through."""
         self._constant = outputs
+
+
+#: PyTorch's name of the context.
+FunctionCtx = Context
 
 
 class Function:

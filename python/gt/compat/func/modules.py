@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import gt
 from gt._gt import Tensor
+from gt.ops.annotations import T
 
 if TYPE_CHECKING:
+    from gt.nn.calling import HasForward
     from gt.nn.module import Module
 
 
 def functional_call(
-    module: Module,
+    module: HasForward[..., T],
     parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
     args: Any = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
     strict: bool = False,
-) -> Any:
+) -> T:
     """Call a module with other tensors in place of its parameters and buffers.
 
     Args:
@@ -44,7 +46,8 @@ def functional_call(
     tensor([3.], dtype=float32)
     """
     given = _joined(parameter_and_buffer_dicts)
-    places = {name: (holder, key) for name, holder, key in module._tensor_places()}
+    target: Any = module
+    places = {name: (holder, key) for name, holder, key in target._tensor_places()}
     if unknown := [name for name in given if name not in places]:
         raise KeyError(f"functional_call: the module has no parameter or buffer '{unknown[0]}'")
     put = _tied(places, given) if tie_weights else given
@@ -57,7 +60,7 @@ def functional_call(
             before.append((holder, key, holder[key]))
             holder[key] = tensor
         args = () if args is None else args if isinstance(args, tuple) else (args,)
-        return module(*args, **(kwargs or {}))
+        return target(*args, **(kwargs or {}))
     finally:
         for holder, key, tensor in reversed(before):
             holder[key] = tensor

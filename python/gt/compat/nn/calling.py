@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from .hooks import Flagged, RemovableHandle, add_hook, call, everywhere
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
+
+#: Called before a backward, with the module and the gradients of its outputs.
+BackwardPreHook: TypeAlias = Callable[[Any, Any], object]
+#: Called after a backward, with the module and the gradients of its inputs and outputs.
+BackwardHook: TypeAlias = Callable[[Any, Any, Any], object]
 
 
 class HasForward(Protocol[P, R_co]):
@@ -55,8 +60,20 @@ class Calling:
                 return self._compiled_call_impl(*args, **kwargs)
             return call(self, args, kwargs)
 
+    @overload
     def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Callable[[Any, tuple[Any, ...]], object],
+        *,
+        prepend: bool = False,
+        with_kwargs: Literal[False] = False,
+    ) -> RemovableHandle: ...
+    @overload
+    def register_forward_pre_hook(
+        self, hook: Callable[..., object], *, prepend: bool = False, with_kwargs: bool
+    ) -> RemovableHandle: ...
+    def register_forward_pre_hook(
+        self, hook: Callable[..., object], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call hook(module, args) before each forward; a result other than None replaces `args`.
 
@@ -68,9 +85,27 @@ class Calling:
         """
         return add_hook(self._forward_pre_hooks, Flagged(hook, with_kwargs), prepend)
 
+    @overload
     def register_forward_hook(
         self,
-        hook: Callable[..., Any],
+        hook: Callable[[Any, tuple[Any, ...], Any], object],
+        *,
+        prepend: bool = False,
+        with_kwargs: Literal[False] = False,
+        always_call: bool = False,
+    ) -> RemovableHandle: ...
+    @overload
+    def register_forward_hook(
+        self,
+        hook: Callable[..., object],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool,
+        always_call: bool = False,
+    ) -> RemovableHandle: ...
+    def register_forward_hook(
+        self,
+        hook: Callable[..., object],
         *,
         prepend: bool = False,
         with_kwargs: bool = False,
@@ -86,13 +121,13 @@ class Calling:
         return add_hook(self._forward_hooks, flagged, prepend)
 
     def register_full_backward_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
+        self, hook: BackwardPreHook, prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(module, grad_output) before the module's backward."""
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
+        self, hook: BackwardHook, prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) after the module's backward.
 
@@ -100,6 +135,6 @@ class Calling:
         """
         return add_hook(self._backward_hooks, hook, prepend)
 
-    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_backward_hook(self, hook: BackwardHook) -> RemovableHandle:
         """Call `register_full_backward_hook`, under its older name."""
         return self.register_full_backward_hook(hook)
