@@ -7,6 +7,8 @@ Ctrl-C ends the run with a checkpoint, and the same command resumes it: the fina
 the same, bit for bit. Checkpoints, the loss curve and samples are written to the folder --out.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import signal

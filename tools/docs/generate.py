@@ -2,7 +2,8 @@
 
 With --check, report files that are out of date instead. With --docstrings FOLDER, write only stubs
 that have the documentation, for editors, into a folder; those in the repository have none. With
---site FOLDER, write the package as users see it, from which the site's API pages are made.
+--site FOLDER, write the package as users see it, from which the site's API pages are made. With
+--plain FOLDER, write the package of stubs without overloads, whose signatures are the module's.
 """
 
 from __future__ import annotations
@@ -157,8 +158,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="report what is out of date")
     parser.add_argument("--docstrings", type=Path, metavar="FOLDER", help="write stubs for editors")
     parser.add_argument("--site", type=Path, metavar="FOLDER", help="write the site's sources")
+    parser.add_argument("--plain", type=Path, metavar="FOLDER", help="write stubs for stubtest")
     args = parser.parse_args()
-    if args.docstrings:
+    if args.plain:
+        stubs.with_overloads = False
+        write_all(args.plain, stub_package())
+    elif args.docstrings:
         write_all(args.docstrings, packaged(documented_stubs()))
     elif args.site:
         write_site(args.site)

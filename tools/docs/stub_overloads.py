@@ -1,4 +1,4 @@
-"""Overloads for the stubs: results that depend on the arguments, and NumPy's names of parameters."""
+"""Overloads of the stubs: results that depend on arguments, and NumPy's names of parameters."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def forms(name: str, parameters: list[str], result: str) -> list[Form]:
             return own
     elif name in ADDING:
         own = _adding(parameters, ADDING[name])
-    elif (result == "Any" or "|" in result) and (flag := next(filter(FLAGS.get, names(parameters)), None)):
+    elif (result == "Any" or "|" in result) and (
+        flag := next(filter(FLAGS.get, names(parameters)), None)
+    ):
         without, with_flag = FLAGS[flag]
         own = [
             (_flagged(parameters, {flag: False}), without),

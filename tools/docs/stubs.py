@@ -226,7 +226,9 @@ def operator(kind: type, name: str) -> str:
         "__format__",
     ):
         # The inherited documentation of these methods says nothing about tensors.
-        return f"    def {name}({', '.join(signature(getattr(kind, name), 'self'))}) -> {result}: ..."
+        return (
+            f"    def {name}({', '.join(signature(getattr(kind, name), 'self'))}) -> {result}: ..."
+        )
     given = list(inspect.signature(getattr(kind, name)).parameters)[1:]
     of_any = kind is not _gt.Tensor or name in ("__eq__", "__ne__")
     other = "Any" if of_any else "_TensorLike"
