@@ -68,7 +68,7 @@ chaos-processes: build $(VENV)/.tests ## Train on WORKERS while processes are ki
 TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'
 
 $(VENV)/.compare: $(VENV)/.tests
-	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy
+	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy 'pyright[nodejs]==1.1.414'
 	@touch $@
 
 torch-extension: build $(VENV)/.compare ## Build the C++ part of gt.torch

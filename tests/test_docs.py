@@ -26,12 +26,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from pages import BLOCK, FILE, NEEDS, PAGES, ROOT, body_of
 from processes import embedded_only, program_command
 
-ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 LANGUAGES = {"", "bash", "console", "python", "rust", "text", "toml", "yaml"}
 #: Commands that run until they are stopped.
 SERVES = re.compile(r"(?:python -m gt\.|gt )(?:server|worker)\b")
@@ -86,7 +84,7 @@ class Page:
 
     def run_python(self, source: str, name: str) -> str:
         """Run a block; return its output."""
-        file = re.match(r"# (\w+\.py)\n", source)
+        file = FILE.match(source)
         if file:
             (self.folder / file[1]).write_text(self.with_ports(source))
             return ""
@@ -145,15 +143,15 @@ def check_options(line: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page, tmp_path):
     text = page.read_text()
-    needed = re.match(r"<!-- needs: (\w+) -->", text)
+    needed = NEEDS.match(text)
     if needed and importlib.util.find_spec(needed[1]) is None:
         pytest.skip(f"{needed[1]} is not installed")
     running = Page(tmp_path)
     output, end = "", 0
     try:
         for number, found in enumerate(BLOCK.finditer(text), 1):
-            indent, language, title, body = found.groups()
-            body = re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
+            _, language, title, _ = found.groups()
+            body = body_of(found)
             where = f"{page.name}, block {number}"
             assert language in LANGUAGES, f"{where}: is {language} run, or a drawing?"
             follows = not text[end : found.start()].strip()

@@ -38,7 +38,7 @@ class Manager:
             raise ValueError(f"Manager: keep is {keep}, expected 1 or more, or None for all")
         if every < 1:
             raise ValueError(f"Manager: every is {every}, expected 1 or more")
-        self.folder = os.path.abspath(os.fspath(folder))
+        self.folder: str = os.path.abspath(os.fspath(folder))
         self.keep, self.every, self._objects = keep, every, _checked(objects)
         #: The metadata of the checkpoint that was restored.
         self.metadata: Any = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gt import _gt
 from gt._gt import Tensor
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 EXTRA_STATE = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _Keys(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class IncompatibleKeys(_Keys):
     """The names that a loaded state lacked, and those that the module does not have."""
 
     __slots__ = ()

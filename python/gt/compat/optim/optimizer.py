@@ -16,6 +16,8 @@ from gt.nn.hooks import RemovableHandle, add_hook
 from gt.nn.module import forget_grad
 
 Group: TypeAlias = dict[str, Any]
+#: What is called before or after a step, or with a state.
+Hook = Callable[..., Any]
 Parameters: TypeAlias = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
 
 
@@ -62,12 +64,12 @@ class Optimizer:
             self.add_param_group(dict(group))
 
     def _make_hooks(self) -> None:
-        self._step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._step_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._step_post_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._state_dict_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._state_dict_post_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._load_state_dict_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._load_state_dict_post_hooks: OrderedDict[int, Hook] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -293,34 +295,30 @@ class Optimizer:
 
     # Hooks.
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) before each step; it may return new (args, kwargs)."""
         return add_hook(self._step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) after each step."""
         return add_hook(self._step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Call hook(optimizer) before `state_dict` collects the state."""
         return add_hook(self._state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Call hook(optimizer, state_dict) on each state dict; it may return another one."""
         return add_hook(self._state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
+        self, hook: Hook, prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(optimizer, state_dict) before a state is loaded; it may return another one."""
         return add_hook(self._load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
+        self, hook: Hook, prepend: bool = False
     ) -> RemovableHandle:
         """Call hook(optimizer) after a state was loaded."""
         return add_hook(self._load_state_dict_post_hooks, hook, prepend)
