@@ -4,6 +4,7 @@ Both check strictly, so that no type that GT returns may be unknown, either. Pag
 documentation whose blocks need PyTorch are left out: their types are those of PyTorch.
 """
 
+import importlib
 import importlib.util
 import json
 import os
@@ -20,6 +21,10 @@ from pages import BLOCK, FILE, NEEDS, PAGES, ROOT, body_of
 from processes import embedded_only
 
 PROGRAMS = ROOT / "tests" / "programs" / "types"
+
+#: The modules whose public names checkers must find.
+MODULES = """gt gt.autograd gt.data gt.distributions gt.fft gt.func gt.linalg gt.nn gt.nn.functional
+    gt.optim gt.signal gt.special""".split()
 
 #: What only a page has, as its blocks are one program: imports that recur, values that are shown.
 OF_PAGES = "DuplicateImport UnusedImport UnusedExpression UnusedVariable PossiblyUnboundVariable"
@@ -44,6 +49,16 @@ def programs_of(page: Path) -> Iterator[tuple[str, str]]:
             yield f"page_{name}/{file[1]}", body
 
 
+def names_of(*modules: str) -> str:
+    """Return a program that takes every public name of modules."""
+    lines = ["# pyright: reportUnknownMemberType=false", *(f"import {name}" for name in modules)]
+    for module in modules:
+        every = importlib.import_module(module).__all__
+        names = [name for name in every if not name.startswith("_")]
+        lines.append(f"print({', '.join(f'{module}.{name}' for name in names)})")
+    return "\n".join(lines)
+
+
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory):
     """Return a folder with all programs, and the Python of an environment in which GT is."""
@@ -52,6 +67,7 @@ def checked(tmp_path_factory):
         for name, program in [] if NEEDS.match(page.read_text()) else programs_of(page):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(program)
+    (folder / "names.py").write_text(names_of(*MODULES))
     for place in (ROOT / "examples", PROGRAMS):
         shutil.copytree(place, folder / place.name, ignore=shutil.ignore_patterns("__pycache__"))
     packages = [str(ROOT / "python"), *site.getsitepackages()]

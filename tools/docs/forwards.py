@@ -38,6 +38,7 @@ def forwards(described: Iterable[str]) -> dict[str, str]:
         if has_all or stars_in(tree):
             lines.append(f"from gt.compat.{name} import *\n")
             names -= listed(tree)
+            names |= included(tree, path.parent)
         if names:
             words = ",\n".join(f"    {each} as {each}" for each in sorted(names))
             lines.append(f"from gt.compat.{name} import (\n{words},\n)\n")
@@ -102,6 +103,17 @@ def listed(tree: ast.Module) -> set[str]:
             constants = (each for each in ast.walk(node.value) if isinstance(each, ast.Constant))
             return {str(each.value) for each in constants}
     return set()
+
+
+def included(tree: ast.Module, folder: Path) -> set[str]:
+    """Return the names that `__all__` includes as `*_parts`, which mypy does not read."""
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.names[0].name == "__all__":
+            below = folder / str(node.module)
+            path = below / "__init__.py" if below.is_dir() else below.with_suffix(".py")
+            names |= listed(ast.parse(path.read_text()))
+    return names
 
 
 def stars_in(tree: ast.Module) -> bool:

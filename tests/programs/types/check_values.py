@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 import typing_extensions
 
@@ -14,7 +14,7 @@ def is_of(value: Any, kind: Any) -> bool:
         return True
     if kind is None:
         return value is None
-    if isinstance(kind, UnionType):
+    if get_origin(kind) in (Union, UnionType):
         return any(is_of(value, each) for each in get_args(kind))
     origin = get_origin(kind) or kind
     parts: list[Any] = [*get_args(kind)]
