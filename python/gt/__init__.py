@@ -31,6 +31,7 @@ _gt.add_package_folder(_os.path.dirname(__file__) + _os.sep)
 from gt import amp, autograd, checkpoint, debug, func, random, safetensors, signal  # noqa: E402
 from gt._compile import compile  # noqa: E402
 from gt._device import device  # noqa: E402
+from gt._environment import warn_of_unknown_variables as _warn_of_unknown_variables  # noqa: E402
 from gt._formats import (  # noqa: E402
     channels_last,
     channels_last_3d,
@@ -44,6 +45,7 @@ from gt._generator import Generator  # noqa: E402
 from gt._gt import (  # noqa: E402
     Tensor,
     WorkerError,
+    WorkerIndexError,
     __version__,
     bfloat16,
     bool,
@@ -77,6 +79,7 @@ from gt._legacy import (  # noqa: E402
     ShortTensor,
 )
 from gt._limits import finfo, iinfo  # noqa: E402
+from gt._public import show_callers as _show_callers  # noqa: E402
 from gt._settings import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_default_device,
@@ -142,6 +145,7 @@ from gt.session.session import (  # noqa: E402
     Session,
     current_session,
     gpu_workers,  # noqa: E402
+    workers,
 )
 from gt.session.status import Status, status  # noqa: E402
 from gt.session.step import step  # noqa: E402
@@ -176,6 +180,7 @@ __all__ = [
     "Status",
     "Tensor",
     "WorkerError",
+    "WorkerIndexError",
     "__version__",
     "amp",
     "are_deterministic_algorithms_enabled",
@@ -294,6 +299,7 @@ __all__ = [
     "use_deterministic_algorithms",
     "utils",
     "vmap",
+    "workers",
     *_operations,
 ]
 
@@ -366,6 +372,9 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"gt has no '{name}'; if PyTorch has it, GT does not have it yet{hint}")
 
 
+_show_callers(globals())
+
+
 def _load_environment() -> None:
     """Load the signal configuration that `GT_CONFIG` names."""
     path = _os.environ.get("GT_CONFIG")
@@ -373,6 +382,7 @@ def _load_environment() -> None:
         load_config(path)
 
 
+_warn_of_unknown_variables()
 _load_environment()
 
 # `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. These

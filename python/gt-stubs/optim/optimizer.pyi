@@ -3,6 +3,5 @@ from gt.compat.optim.optimizer import (
     Group as Group,
     Optimizer as Optimizer,
     Parameters as Parameters,
-    at_least_zero as at_least_zero,
     decayed as decayed,
 )

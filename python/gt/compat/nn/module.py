@@ -13,7 +13,7 @@ from gt.autograd import no_grad
 from gt.ops.convert import wanted_dtype
 
 from .compilable import Compilable
-from .hooks import Flagged, RemovableHandle, add_hook, call, everywhere
+from .hooks import Flagged, RemovableHandle, add_hook, call, everywhere, explains
 from .parameter import Buffer, is_parameter
 from .states import States
 from .tree import ParameterTable, Tree
@@ -182,6 +182,7 @@ class Module(Tree, States, Compilable):
         """Compute the module's result; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define forward()")
 
+    @explains
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the module's result."""
         if not (
@@ -349,8 +350,6 @@ class Module(Tree, States, Compilable):
     def share_memory(self) -> Module:
         """Return the module itself: threads share its tensors anyway."""
         return self
-
-    # Text and copies.
 
     def extra_repr(self) -> str:
         """Return the text between the parentheses of the module's repr."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gt._gt import Tensor, primitives
 
-from .optimizer import Group, Optimizer, Parameters, at_least_zero, decayed
+from .checks import at_least_zero
+from .optimizer import Group, Optimizer, Parameters, decayed
 from .options import options
 
 
