@@ -2,7 +2,8 @@
 
 With --check, report files that are out of date instead. With --docstrings FOLDER, write only stubs
 that have the documentation, for editors, into a folder; those in the repository have none. With
---site FOLDER, write the package as users see it, from which the site's API pages are made.
+--site FOLDER, write the package as users see it, from which the site's API reference is made, the
+pages of the reference that list names by group, and the names that it must have.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import forwards
 import gt
+import reference
 import stubs
 from gt import _gt
 
@@ -102,7 +104,11 @@ def write_site(folder: Path) -> None:
     for path in forwards.ROOF.rglob("*.py"):
         if path != forwards.ROOF / "__init__.py":
             write(folder / "gt" / path.relative_to(forwards.ROOF), path.read_text())
-    write_all(folder / "gt", documented_stubs())
+    # In place of modules that a reader of sources would find without names.
+    for name, text in documented_stubs().items():
+        write((folder / "gt" / name).with_suffix(".py"), text)
+    write_all(folder / "pages", reference.pages())
+    write(folder / "names.txt", "\n".join(reference.names()))
 
 
 def write_all(folder: Path, texts: dict[str, str]) -> None:
@@ -123,6 +129,7 @@ def update(check: bool) -> int:
     pages[ROOT / "docs" / "operations.md"] = operations_page()
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
     left = [path for path in STUBS.rglob("*.*") if path.is_file() and path not in pages]
+    reference.pages()  # raises if a name is on none
     if check:
         for path in [*stale, *left]:
             print(f"{path.relative_to(ROOT)} is out of date\n  hint: make docs", file=sys.stderr)
