@@ -107,8 +107,26 @@ def write_site(folder: Path) -> None:
     # In place of modules that a reader of sources would find without names.
     for name, text in documented_stubs().items():
         write((folder / "gt" / name).with_suffix(".py"), text)
+    for path in (folder / "gt").rglob("*.py"):
+        write(path, with_fences(path.read_text()))
     write_all(folder / "pages", reference.pages())
     write(folder / "names.txt", "\n".join(reference.names()))
+
+
+def with_fences(source: str) -> str:
+    """Return a module's source with the examples in docstrings as blocks of Markdown."""
+    lines: list[str] = []
+    indent = None  # that of the current example
+    for line in source.splitlines():
+        words = line.strip()
+        if indent is None and words.startswith(">>> "):
+            indent = line[: len(line) - len(words)]
+            lines.append(f"{indent}```pycon")
+        elif indent is not None and words in ("", '"""'):
+            lines.append(f"{indent}```")
+            indent = None
+        lines.append(line.removesuffix("  # doctest: +SKIP"))
+    return "\n".join(lines) + "\n"
 
 
 def write_all(folder: Path, texts: dict[str, str]) -> None:
