@@ -29,6 +29,12 @@ def on_files(files, config):
     return files
 
 
+def on_page_markdown(markdown, page, config, files):
+    """Let the search list guides before pages that look things up."""
+    is_guide = not any(section.title in ("Comparison", "Reference") for section in page.ancestors)
+    page.meta.setdefault("search", {"boost": 3 if is_guide else 1})
+
+
 def on_post_build(config):
     """Raise if a public name has no entry on the pages of the reference."""
     pages = Path(config.site_dir, "api").rglob("*.html")

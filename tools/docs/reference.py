@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gt
@@ -110,24 +110,26 @@ def origin(namespace: str, name: str) -> str | None:
     return module.rpartition(".")[2]
 
 
-def entries(namespace: str, names: list[str]) -> Iterator[str]:
-    """Yield the entries of a section; other names and in-place forms are lines at its end."""
+def entries(namespace: str, names: list[str]) -> list[str]:
+    """Return the entries of a section, after a line each for other names and in-place forms."""
     module = importlib.import_module(namespace)
-    others, in_place = [], []
+    others, in_place, directives = [], [], []
     for name in names:
-        value, own = getattr(module, name), getattr(getattr(module, name), "__name__", name)
+        value = getattr(module, name)
+        own = getattr(value, "__name__", name)
+        here = f"{anchor(f'{namespace}.{name}')}`{name}`"
         if own != name and getattr(module, own, None) is value:
-            others.append(
-                f"{anchor(f'{namespace}.{name}')}`{name}` is [`{own}`][{namespace}.{own}]"
-            )
+            others.append(f"{here} is [`{own}`][{namespace}.{own}]")
         elif name.endswith("_") and name[:-1] in names:
-            in_place.append(f"{anchor(f'{namespace}.{name}')}`{name}`")
+            in_place.append(here)
         else:
-            yield f"::: {namespace}.{name}\n    options: {{heading_level: 3}}\n"
+            directives.append(f"::: {namespace}.{name}\n    options: {{heading_level: 3}}\n")
+    lines = []
     if others:
-        yield f"**Other names:** {', '.join(others)}.\n"
+        lines.append(f"Other names: {', '.join(others)}.\n")
     if in_place:
-        yield f"**In place:** {', '.join(in_place)} store the result in their first argument.\n"
+        lines.append(f"In-place forms, which change their first argument: {', '.join(in_place)}.\n")
+    return lines + directives
 
 
 def anchor(identifier: str) -> str:
