@@ -158,9 +158,15 @@ def row(name: str, in_place: bool) -> str:
     method = getattr(gt.Tensor, name)
     document = (inspect.getdoc(method) or "").partition("\n\n")[0].replace("\n", " ")
     form = f"{anchor(f'gt.Tensor.{name}_')}`{name}_`" if in_place else ""
-    text = re.sub(r"([|*_<\[])", r"\\\1", document)
+    parts = re.split(r"(`[^`]*`)", document.replace("|", "\\|"))
+    text = "".join(part if part.startswith("`") else escaped(part) for part in parts)
     link = f"[`{name}{arguments(method)}`][gt.{getattr(gt, name).__name__}]"
     return f"| {anchor(f'gt.Tensor.{name}')}{link} | {form} | {text} |"
+
+
+def escaped(text: str) -> str:
+    """Return a text whose characters mean nothing to Markdown."""
+    return re.sub(r"([*_\[])", r"\\\1", text).replace("<", "&lt;")
 
 
 def arguments(method: Callable[..., Any]) -> str:
