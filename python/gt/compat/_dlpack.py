@@ -1,4 +1,4 @@
-"""DLPack for bfloat16, which NumPy lacks: its bits are uint16 for NumPy, with another dtype code."""
+"""DLPack for bfloat16, which NumPy lacks: uint16 to NumPy, with another dtype code to others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Other packages that take GT's tensors, and what GT adds to them when they are imported.
 
 Most packages need nothing of this: they take tensors through protocols that `Tensor` has, such as
-`__array__`, `__dlpack__`, `__arrow_c_array__` and `to_numpy`. A package that recognizes tensors by
+`__array__`, `__dlpack__`, `__arrow_array__` and `to_numpy`. A package that recognizes tensors by
 their type is extended by a module of this folder, directly after its import. The package itself is
 never imported by GT.
 """
@@ -19,6 +19,7 @@ from typing import Any
 #: The modules that are extended, each with the module whose `extend(module)` does it.
 EXTENDED = {
     "einops._backends": "gt.integrations.einops",
+    "polars": "gt.integrations.polars",
     "tensorboardX": "gt.integrations.tensorboard",
     "torch.utils.tensorboard": "gt.integrations.tensorboard",
 }
@@ -35,7 +36,8 @@ class Finder:
     ) -> ModuleSpec | None:
         """Return the spec of a module of the tables, and None for all others."""
         if name in ADDED:
-            return ModuleSpec(name, _Added(), origin=ADDED[name])
+            loader: Any = _Added()
+            return ModuleSpec(name, loader, origin=ADDED[name])
         if name not in EXTENDED:
             return None
         for finder in sys.meta_path:

@@ -3,67 +3,38 @@
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import gt
+from gt.integrations.functions import Function, converting, replace
 
 
 def extend(package: ModuleType) -> None:
-    """Replace the functions by which a package converts tensors, in each of its modules.
+    """Replace the functions by which a package converts tensors.
 
     Args:
         package: `torch.utils.tensorboard` or `tensorboardX`.
     """
-    replaced = {
-        "make_np": _converting(_array),
-        "tensor_proto": _converting(_torch_tensor),
-        "graph": _refusing,
-    }
-    inside = f"{package.__name__}."
-    for name, module in list(sys.modules.items()):
-        if name.startswith(inside):
-            for function, replace in replaced.items():
-                own = vars(module).get(function)
-                if callable(own):
-                    setattr(module, function, replace(own))
+    replace(package, "make_np", converting(_array))
+    replace(package, "tensor_proto", converting(_torch_tensor))
+    replace(package, "graph", _refusing)
 
 
-def _array(value: Any) -> Any:
+def _array(tensor: gt.Tensor) -> Any:
     """Return a tensor's values as an array; float16 for bfloat16, as PyTorch's writer."""
-    if not isinstance(value, gt.Tensor):
-        return value
-    value = value.detach()
-    return (value.half() if value.dtype == gt.bfloat16 else value).numpy()
+    tensor = tensor.detach()
+    return (tensor.half() if tensor.dtype == gt.bfloat16 else tensor).numpy()
 
 
-def _torch_tensor(value: Any) -> Any:
-    """Return a tensor as one of PyTorch."""
-    if not isinstance(value, gt.Tensor):
-        return value
+def _torch_tensor(tensor: gt.Tensor) -> Any:
+    """Return a tensor of PyTorch."""
     import torch
 
-    return torch.from_dlpack(value.detach())
+    return torch.from_dlpack(tensor.detach())
 
 
-def _converting(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a decorator of functions, whose arguments are converted first."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def converted(*args: Any, **options: Any) -> Any:
-            return function(
-                *map(convert, args), **{name: convert(value) for name, value in options.items()}
-            )
-
-        return converted
-
-    return decorate
-
-
-def _refusing(graph: Callable[..., Any]) -> Callable[..., Any]:
+def _refusing(graph: Function) -> Function:
     """Return `add_graph`'s function with an error for modules of GT."""
 
     @functools.wraps(graph)

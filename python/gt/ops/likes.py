@@ -103,6 +103,7 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
 def _bits_of_bfloat16(ext_tensor: Any) -> Any:
     """Return the bits of an exporter's bfloat16 numbers, which NumPy lacks; None for others."""
     import numpy as np
+
     from gt import _dlpack
 
     capsule = ext_tensor.__dlpack__()
