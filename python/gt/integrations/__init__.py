@@ -22,6 +22,7 @@ EXTENDED = {
     "polars": "gt.integrations.polars",
     "tensorboardX": "gt.integrations.tensorboard",
     "torch.utils.tensorboard": "gt.integrations.tensorboard",
+    "wandb": "gt.integrations.wandb",
 }
 
 #: Modules that are added to other packages, each with the module whose public names it has.
