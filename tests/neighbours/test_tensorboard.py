@@ -1,5 +1,7 @@
 """`SummaryWriter`, PyTorch's and tensorboardX's, writes the same for tensors as for arrays."""
 
+import pathlib
+import runpy
 from importlib import import_module
 
 import gt
@@ -85,8 +87,6 @@ def test_embeddings_are_written(writer):
     with writer() as made:
         made.add_embedding(gt.tensor([[1.0, 2.5], [3.0, 4.0]]), metadata=["x", "y"], global_step=0)
         folder = made.log_dir if hasattr(made, "log_dir") else made.logdir
-    import pathlib
-
     (table,) = pathlib.Path(folder).rglob("tensors.tsv")
     assert [list(map(float, line.split())) for line in table.read_text().splitlines()] == [
         [1.0, 2.5],
@@ -108,6 +108,28 @@ def test_a_graph_of_modules_of_gt_is_refused(tmp_path):
     with tensorboards.SummaryWriter(str(tmp_path)) as made:
         with pytest.raises(TypeError, match="takes modules of PyTorch, not Linear of gt"):
             made.add_graph(gt.nn.Linear(2, 1), gt.ones(1, 2))
+
+
+def test_the_example_writes_its_losses(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    root = pathlib.Path(__file__).resolve().parents[2]
+    script = runpy.run_path(str(root / "examples" / "train_digits.py"))
+    _, curve = script["main"](["--epochs", "2", "--quiet", "--log", str(tmp_path)])
+    read = EventAccumulator(str(tmp_path), size_guidance={"histograms": 0})
+    read.Reload()
+    assert [event.value for event in read.Scalars("loss")] == pytest.approx(curve)
+    assert [event.histogram_value.num for event in read.Histograms("hidden")] == [64 * 128] * 2
+
+
+def test_without_a_package_the_error_says_what_to_install():
+    code = (
+        "import sys\n"
+        "sys.modules['tensorboardX'] = sys.modules['torch'] = None\n"
+        "import gt.utils.tensorboard"
+    )
+    done = run_python(code)
+    assert "hint: pip install tensorboardX; or torch and tensorboard" in done.stderr
 
 
 def test_the_package_may_be_imported_first(tmp_path):
