@@ -55,6 +55,14 @@ def test_shapes_are_parsed():
     assert np.array_equal(einops.asnumpy(x.requires_grad_()), VALUES)
 
 
+def test_transformed_functions():
+    x = gt.tensor(VALUES)
+    mapped = gt.vmap(lambda image: einops.rearrange(image, "c h w -> (h w) c"))(x)
+    assert mapped.equal(einops.rearrange(x, "b c h w -> b (h w) c"))
+    slope = gt.func.grad(lambda image: einops.reduce(image, "b c h w -> ", "sum"))(x)
+    assert slope.equal(gt.ones_like(x))
+
+
 def test_mistakes_are_errors_of_einops():
     x = gt.tensor(VALUES)
     with pytest.raises(einops.EinopsError, match="expected 2 dims. Received 4-dim tensor"):

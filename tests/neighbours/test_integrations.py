@@ -55,6 +55,17 @@ def test_an_extended_module_has_its_own_loader(tmp_path):
     assert "class AbstractBackend: pass" in done.stdout
 
 
+def test_the_code_of_an_extended_module_is_found_without_its_import(tmp_path):
+    code = PACKAGE + (
+        "import gt, importlib.util\n"
+        "(folder / '__init__.py').write_text('')\n"
+        "spec = importlib.util.find_spec('einops._backends')\n"
+        "print(spec.loader.get_code(spec.name).co_names, spec.name in sys.modules)"
+    )
+    done = run_python(code, str(tmp_path), "class AbstractBackend: pass")
+    assert (done.stdout, done.stderr) == ("('AbstractBackend',) False\n", "")
+
+
 def test_there_is_one_finder():
     from gt.integrations import Finder
 

@@ -57,6 +57,10 @@ class _Extended:
     def __init__(self, own: Any):
         self.own = own
 
+    def __getattr__(self, name: str) -> Any:
+        # What else loaders have: `runpy` asks for code, for example.
+        return getattr(self.own, name)
+
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.own.create_module(spec)
 
