@@ -111,7 +111,8 @@ def test_every_dependency_is_documented():
     names -= {path.name for path in (ROOT / "crates").iterdir()}
 
     project = (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
-    lists = r"^(?:requires|dependencies|examples|test|docs|release|wheel|compare) = \[(.*)\]$"
+    extras = "requires|dependencies|examples|test|docs|release|wheel|compare|neighbours"
+    lists = rf"^(?:{extras}) = \[(.*)\]$"
     for entries in re.findall(lists, project, flags=re.MULTILINE):
         names |= set(re.findall(r'"([\w-]+)', entries))
 

@@ -385,6 +385,10 @@ def _load_environment() -> None:
 _warn_of_unknown_variables()
 _load_environment()
 
+from gt import integrations as _integrations  # noqa: E402
+
+_integrations.install()
+
 # `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. These
 # handlers run in the reverse order of registration, so GT registers its own after them: it runs
 # first and waits for calls in progress, which may need those locks.

@@ -31,6 +31,7 @@ DIRECT: set[str] = set()
 #: Other names for parameters, with PyTorch's: NumPy's, those of GT's first losses, and "from",
 #: which is a keyword of Python.
 _SYNONYMS = {
+    "axes": ("dims", "dim0"),
     "axis": ("dim", "dims"),
     "from": ("from_",),
     "keepdims": ("keepdim",),
