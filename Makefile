@@ -67,9 +67,20 @@ chaos-processes: build $(VENV)/.tests ## Train on WORKERS while processes are ki
 # Training libraries that must run on the device "cluster".
 TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'
 
+# Packages that users import beside GT and that must take its tensors: with `make test-all` the common ones.
+NEIGHBOURS := einops opt_einsum tensorboard tensorboardX polars pyarrow pandas scikit-learn
+OTHER_NEIGHBOURS := beartype cloudpickle dill h5py hydra-core jaxtyping numba omegaconf rich seaborn tqdm wandb xarray
+
 $(VENV)/.compare: $(VENV)/.tests
-	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy 'pyright[nodejs]==1.1.414'
+	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy $(NEIGHBOURS) 'pyright[nodejs]==1.1.414'
 	@touch $@
+
+$(VENV)/.neighbours: $(VENV)/.compare
+	$(BIN)/pip install --quiet $(OTHER_NEIGHBOURS)
+	@touch $@
+
+test-neighbours: build $(VENV)/.neighbours ## Install further packages that users import beside GT and run the tests with them
+	$(BIN)/python -m pytest tests/neighbours
 
 torch-extension: build $(VENV)/.compare ## Build the C++ part of gt.torch
 	@if command -v $${CXX:-c++} > /dev/null; then $(BIN)/python -m gt.torch.build; \
@@ -201,6 +212,6 @@ clean: ## Remove all build outputs and the virtual environment
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test soak repeat chaos chaos-processes kills torch-extension test-all coverage torch-coverage \
+.PHONY: help build demo test test-neighbours soak repeat chaos chaos-processes kills torch-extension test-all coverage torch-coverage \
 	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
 	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

@@ -1,6 +1,6 @@
 """Measure the dispatcher, hot iterations and concurrent sessions, in one run.
 
-Writes the part "The ground" of docs/benchmarks.md. With `--base PYTHON`, an interpreter with
+Writes the part "Basic costs" of docs/benchmarks.md. With `--base PYTHON`, an interpreter with
 another version of GT, all works in Python are measured with that version as well, twice: its ratio
 to itself (A/A) shows the noise. Rounds alternate between the versions; the table has medians.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from programs import Asked, Printing
 
 HERE = Path(__file__).resolve().parent
-HEADING = "## The ground\n"
+HEADING = "## Basic costs\n"
 
 #: The program for callgrind: a number of additions, embedded on one thread.
 COUNTED = """

@@ -2,6 +2,7 @@
 
 python examples/train_digits.py                            # in this process
 python examples/train_digits.py --connect localhost:12345  # on a server's workers
+python examples/train_digits.py --log runs/digits          # for TensorBoard, by tensorboardX
 """
 
 import argparse
@@ -34,11 +35,17 @@ def main(argv: list[str] | None = None) -> tuple[float, list[float]]:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--connect", metavar="HOST:PORT", help="use this server")
     parser.add_argument("--curve", metavar="FILE", help="save the loss curve as JSON")
+    parser.add_argument("--log", metavar="FOLDER", help="write losses and weights for TensorBoard")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args(argv)
     if args.connect:
         gt.connect(args.connect)
     gt.manual_seed(0)
+    writer = None
+    if args.log:
+        from gt.utils.tensorboard import SummaryWriter  # needs a package that GT does not
+
+        writer = SummaryWriter(args.log)
 
     train_images, train_labels, test_images, test_labels = load_digits()
     images, labels = gt.from_numpy(train_images), gt.from_numpy(train_labels)
@@ -48,7 +55,7 @@ def main(argv: list[str] | None = None) -> tuple[float, list[float]]:
 
     curve: list[float] = []
     bar: Any = tqdm(range(args.epochs), desc="training", disable=args.quiet)
-    for _ in bar:
+    for epoch in bar:
         losses: list[gt.Tensor] = []
         order = shuffle.permutation(len(train_images))
         for start in range(0, len(order), 64):
@@ -61,10 +68,15 @@ def main(argv: list[str] | None = None) -> tuple[float, list[float]]:
             losses.append(loss.detach())
         curve.append(gt.stack(losses).mean().item())
         bar.set_postfix(loss=f"{curve[-1]:.4f}")
+        if writer:
+            writer.add_scalar("loss", curve[-1], epoch)
+            writer.add_histogram("hidden", model.hidden.weight, epoch)
 
     with gt.no_grad():
         guesses = model(gt.from_numpy(test_images)).argmax(1)
         accuracy = (guesses == gt.from_numpy(test_labels)).float().mean().item()
+    if writer:
+        writer.close()
     print(f"test accuracy: {accuracy:.1%}")
     if args.curve:
         with open(args.curve, "w") as file:

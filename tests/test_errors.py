@@ -18,7 +18,7 @@ from processes import embedded_only, run_python
             ["(2, 3)", "(2, 3)", "3 columns", "2 rows"],
             lambda: gt.ones(2, 3) @ gt.ones(2, 3),
         ),
-        (ValueError, ["6 elements", "[4, -1]"], lambda: gt.ones(6).reshape(4, -1)),
+        (ValueError, ["6 elements", "(4, -1)"], lambda: gt.ones(6).reshape(4, -1)),
         (ValueError, ["must not be negative"], lambda: gt.ones(-1)),
         (ValueError, ["manual_seed", "2**64"], lambda: gt.manual_seed(2**70)),
         (IndexError, ["max", "axis 2"], lambda: gt.ones(3).max(2)),

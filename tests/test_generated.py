@@ -1,10 +1,12 @@
 """Generated files are up to date, and the type stubs match the module."""
 
+import importlib
 import os
 import re
 import site
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,32 @@ def test_generated_files_are_up_to_date():
     command = [sys.executable, str(ROOT / "tools" / "docs" / "generate.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_public_function_that_is_on_no_page_of_the_reference_is_an_error(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
+    reference = importlib.import_module("reference")
+    page = reference.PAGES["functions/math"]
+    assert "::: gt.lerp\n" in reference.pages()["api/functions/math.md"]
+    sections = {title: words.replace("ternary", "") for title, words in page.sections.items()}
+    monkeypatch.setitem(reference.PAGES, "functions/math", replace(page, sections=sections))
+    with pytest.raises(LookupError, match=r"gt\.addcdiv is on no page.*\n.*'ternary'"):
+        reference.pages()
+
+
+def test_the_reference_lists_public_names_of_all_namespaces(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
+    needed = {
+        name for line in importlib.import_module("reference").names() for name in line.split()
+    }
+    listed = {
+        "gt.add",
+        "gt.Tensor.backward",
+        "gt.nn.functional.relu",
+        "gt.linalg.norm",
+        "gt.connect",
+    }
+    assert listed <= needed
 
 
 @pytest.fixture
@@ -89,7 +117,8 @@ def test_every_dependency_is_documented():
     names -= {path.name for path in (ROOT / "crates").iterdir()}
 
     project = (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
-    lists = r"^(?:requires|dependencies|examples|test|docs|release|wheel|compare) = \[(.*)\]$"
+    extras = "requires|dependencies|examples|test|docs|release|wheel|compare|neighbours"
+    lists = rf"^(?:{extras}) = \[(.*)\]$"
     for entries in re.findall(lists, project, flags=re.MULTILINE):
         names |= set(re.findall(r'"([\w-]+)', entries))
 

@@ -102,6 +102,7 @@ WITH_TORCH = [
     "tests/formats",
     "tests/gpu",
     "tests/models",
+    "tests/neighbours",
     "tests/nn",
     "tests/ops",
     "tests/optim",

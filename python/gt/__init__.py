@@ -31,6 +31,7 @@ _gt.add_package_folder(_os.path.dirname(__file__) + _os.sep)
 from gt import amp, autograd, checkpoint, debug, func, random, safetensors, signal  # noqa: E402
 from gt._compile import compile  # noqa: E402
 from gt._device import device  # noqa: E402
+from gt._environment import warn_of_unknown_variables as _warn_of_unknown_variables  # noqa: E402
 from gt._formats import (  # noqa: E402
     channels_last,
     channels_last_3d,
@@ -44,6 +45,7 @@ from gt._generator import Generator  # noqa: E402
 from gt._gt import (  # noqa: E402
     Tensor,
     WorkerError,
+    WorkerIndexError,
     __version__,
     bfloat16,
     bool,
@@ -77,6 +79,7 @@ from gt._legacy import (  # noqa: E402
     ShortTensor,
 )
 from gt._limits import finfo, iinfo  # noqa: E402
+from gt._public import show_callers as _show_callers  # noqa: E402
 from gt._settings import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_default_device,
@@ -142,6 +145,7 @@ from gt.session.session import (  # noqa: E402
     Session,
     current_session,
     gpu_workers,  # noqa: E402
+    workers,
 )
 from gt.session.status import Status, status  # noqa: E402
 from gt.session.step import step  # noqa: E402
@@ -176,6 +180,7 @@ __all__ = [
     "Status",
     "Tensor",
     "WorkerError",
+    "WorkerIndexError",
     "__version__",
     "amp",
     "are_deterministic_algorithms_enabled",
@@ -294,6 +299,7 @@ __all__ = [
     "use_deterministic_algorithms",
     "utils",
     "vmap",
+    "workers",
     *_operations,
 ]
 
@@ -304,27 +310,9 @@ def __dir__() -> list[str]:
 
 #: Modules that are imported at their first use: few programs need them all.
 _LATER = (
-    "backends",
-    "client",
-    "compiler",
-    "cpu",
-    "cuda",
-    "data",
-    "demo",
-    "distributed",
-    "distributions",
-    "errors",
-    "fft",
-    "jit",
-    "linalg",
-    "masked",
-    "nn",
-    "optim",
-    "signals",
-    "special",
-    "testing",
-    "utils",
-)
+    "backends client compiler cpu cuda data demo distributed distributions errors fft jit linalg "
+    "masked nn optim signals special testing utils"
+).split()
 
 if _TYPE_CHECKING:
     from gt import (  # noqa: F401
@@ -350,7 +338,7 @@ if _TYPE_CHECKING:
         utils,
     )
 
-if not _TYPE_CHECKING:
+else:
 
     def __getattr__(name: str) -> _Any:
         """Import a module of `_LATER`, or raise an error that suggests the closest name."""
@@ -369,6 +357,9 @@ if not _TYPE_CHECKING:
         )
 
 
+_show_callers(globals())
+
+
 def _load_environment() -> None:
     """Load the signal configuration that `GT_CONFIG` names."""
     path = _os.environ.get("GT_CONFIG")
@@ -376,7 +367,12 @@ def _load_environment() -> None:
         load_config(path)
 
 
+_warn_of_unknown_variables()
 _load_environment()
+
+from gt import integrations as _integrations  # noqa: E402
+
+_integrations.install()
 
 # `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. These
 # handlers run in the reverse order of registration, so GT registers its own after them: it runs

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from gt import _gt
+from gt._public import show_callers
 
 __all__ = [
     "Config",
@@ -247,3 +248,6 @@ def register_config(name: str, config: SignalConfig) -> None:
 def get_signal_config(name: str) -> SignalConfig | None:
     """Return one signal's configuration, or None."""
     return _CONFIG.get_signal(name)
+
+
+show_callers(globals())

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gt import _gt
+from gt._public import show_callers
 from gt.explain import Explanation, Placed, explain
 
 __all__ = [
@@ -172,3 +173,6 @@ def print_worker_stats() -> None:
         )
         for code in compiled["compiled"]:
             print(f"    {code['seconds'] * 1e3:.1f} ms for {code['operations']}: {code['reason']}")
+
+
+show_callers(globals())

@@ -10,16 +10,23 @@ The functions, such as `not_connected_error`, return message texts; early versio
 
 import gt.nn
 import gt.optim  # noqa: F401 - before a module of theirs, as other threads may import them
-from gt._gt import WorkerError
+from gt._gt import WorkerError, WorkerIndexError
 from gt.autograd import GradcheckError
+from gt.convert import ConvertError
+from gt.engines import StepError
 from gt.engines.gpus import DeviceError
+from gt.linalg import LinAlgError
 from gt.utils.checkpoint import CheckpointError
 
 __all__ = [
     "CheckpointError",
+    "ConvertError",
     "DeviceError",
     "GradcheckError",
+    "LinAlgError",
+    "StepError",
     "WorkerError",
+    "WorkerIndexError",
     "no_workers_error",
     "not_connected_error",
     "operation_failed_error",

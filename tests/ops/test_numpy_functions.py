@@ -49,6 +49,21 @@ def test_what_only_numpy_has_is_computed_by_numpy():
     assert np.max(gt.tensor(VALUES), initial=10.0) == 10.0
 
 
+def test_axes_are_reordered_as_by_numpy():
+    values = np.arange(24.0).reshape(2, 3, 4)
+    for reorder in (
+        np.transpose,
+        lambda x: np.transpose(x, (2, 0, 1)),
+        lambda x: np.transpose(x, axes=[1, 0, 2]),
+        lambda x: np.moveaxis(x, 0, -1),
+        lambda x: np.moveaxis(x, (0, 1), (2, 0)),
+        lambda x: np.swapaxes(x, 0, 2),
+    ):
+        found = reorder(gt.tensor(values))
+        assert isinstance(found, gt.Tensor)
+        np.testing.assert_array_equal(found.numpy(), reorder(values))
+
+
 def test_integers_are_averaged_as_float64():
     whole = np.array([1, 2, 4], dtype=np.int32)
     for function in (np.mean, np.std, np.var):

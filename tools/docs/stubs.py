@@ -149,9 +149,16 @@ def signature(function, owner: str = "") -> list[str]:
     return parameters
 
 
+def is_python(function) -> bool:
+    """Whether a function is written in Python."""
+    return inspect.isfunction(function) or isinstance(
+        function, type(_gt.public_function(is_python))
+    )
+
+
 def type_of(function, parameter: inspect.Parameter) -> str:
     """Return the type of a parameter."""
-    if inspect.isfunction(function):
+    if is_python(function):
         return annotated(parameter.annotation)
     declared = PRIMITIVES.get(function.__name__.removesuffix("_"), {}).get("kinds", {})
     if parameter.name in declared:
@@ -272,7 +279,7 @@ def class_stub(kind: type) -> list[str]:
             stated = annotated(getattr(member.fget, "__annotations__", {}).get("return"))
             result = RESULTS.get(name, stated)
             lines += ["    @property", *define(name, ["self"], result, member, "    ")]
-        elif inspect.isfunction(member):
+        elif is_python(member):
             result = result_of_function(name, member)
             lines += define(name, signature(member), result, member, "    ")
         elif name.startswith("__"):
@@ -313,8 +320,10 @@ def module_stub() -> str:
     lines += ["]", ""]
     lines += class_stub(_gt.dtype)
     lines += [f"{name}: dtype" for name in dtypes]
-    head, *body = ending(_gt.WorkerError, "")
-    lines += ["", f"class WorkerError({_gt.WorkerError.__bases__[0].__name__}){head}", *body, ""]
+    for error in (_gt.WorkerError, _gt.WorkerIndexError):
+        head, *body = ending(error, "")
+        bases = ", ".join(base.__name__ for base in error.__bases__)
+        lines += ["", f"class {error.__name__}({bases}){head}", *body, ""]
     lines += class_stub(_gt.RemovableHandle)
     lines += class_stub(_gt.Step)
     lines += class_stub(_gt.OpenSession)
@@ -345,7 +354,7 @@ def namespace_stub(module) -> str:
             lines += [f"class {name}({function.__bases__[0].__name__}){head}", *body]
             continue
         result = "Tensor"
-        if inspect.isfunction(function):
+        if is_python(function):
             result = result_of_function(name, function)
         elif PRIMITIVES.get(function.__name__, {}).get("several"):
             result = "tuple[Tensor, ...]"

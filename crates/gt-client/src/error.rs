@@ -79,6 +79,16 @@ fn bad_index_text(failure: &Failure) -> Option<String> {
     Some(format!("{name}: {operand} {index} is not in [{low}, {length})"))
 }
 
+/// Returns a line, given as `file:line`, as Python shows it if it was typed, or is in a cell of a
+/// notebook. A statement that was typed has a number, as in `<stdin 3>`, which is not shown.
+fn shown_line(line: &str) -> String {
+    match line.rsplit_once(':') {
+        Some((place, number)) if place.starts_with("<stdin") => format!("<stdin>, line {number}"),
+        Some((place, number)) if place.starts_with("Cell In[") => format!("{place}, line {number}"),
+        _ => line.to_string(),
+    }
+}
+
 /// Formats a failure, with the line that issued it and, for lack of memory, the largest tensors.
 /// `variable` returns the name of the variable that a line, as `file:line`, assigns.
 pub fn failed_text(
@@ -112,7 +122,7 @@ pub fn failed_text(
         let _ = write!(text, "\n  on worker {}", failure.worker);
     }
     if let Some(line) = location {
-        let _ = write!(text, "\n  issued at {line}");
+        let _ = write!(text, "\n  issued at {}", shown_line(line));
     }
     text
 }

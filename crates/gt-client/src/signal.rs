@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 use std::sync::{LazyLock, Mutex};
 
-use tracing::{Level, enabled, info};
+use tracing::{Level, enabled, info, warn};
 
 use crate::config::registry;
 use crate::context;
@@ -15,13 +15,14 @@ pub use crate::context::names::{name, number};
 pub use crate::context::scopes::Scope;
 use crate::environment;
 use crate::error::{ClientError, Result};
-use crate::nearest::nearest;
+use crate::nearest::{misspelled, nearest};
 
 /// The value of `GT_STRICT`.
 static STRICT: LazyLock<bool> = LazyLock::new(|| environment::is_set("GT_STRICT"));
 
 /// Opens a scope on this thread; returns the number of scopes that were open. A signal without a
-/// configuration changes nothing; `GT_VERBOSE` reports it once.
+/// configuration changes nothing; `GT_VERBOSE` reports it once, and a warning if another signal has
+/// nearly the same name.
 ///
 /// # Errors
 /// With `GT_STRICT`, a signal that has no configuration.
@@ -65,15 +66,27 @@ impl Drop for ScopeGuard {
     }
 }
 
-/// Unknown signals that have been reported.
-static REPORTED: LazyLock<Mutex<Vec<String>>> = LazyLock::new(Mutex::default);
+/// Unknown signals that have been looked at.
+static SEEN: LazyLock<Mutex<Vec<String>>> = LazyLock::new(Mutex::default);
 
+/// Reports a signal without a configuration once: a probable slip is a warning.
+///
+/// # Errors
+/// With `GT_STRICT`, the signal has no configuration.
 fn check_known(name: &str) -> Result<()> {
-    if !(*STRICT || enabled!(Level::INFO)) || registry::get(name).is_some() {
+    if registry::is_known(name) || !(*STRICT || enabled!(Level::WARN)) {
         return Ok(());
     }
-    let known = registry::names();
-    let hint = match nearest(name, &known.iter().map(String::as_str).collect::<Vec<_>>()) {
+    if !*STRICT {
+        let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if seen.iter().any(|other| other == name) {
+            return Ok(());
+        }
+        seen.push(name.to_string());
+    }
+    let names = registry::names();
+    let known: Vec<_> = names.iter().map(String::as_str).collect();
+    let hint = match nearest(name, &known) {
         Some(nearest) => format!("did you mean '{nearest}'?"),
         None if known.is_empty() => "load a configuration with gt.load_config".to_string(),
         None => format!("the known ones are {}", known.join(", ")),
@@ -82,9 +95,9 @@ fn check_known(name: &str) -> Result<()> {
     if *STRICT {
         return Err(ClientError::usage(text));
     }
-    let mut reported = REPORTED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if !reported.iter().any(|other| other == name) {
-        reported.push(name.to_string());
+    if misspelled(name, &known).is_some() {
+        warn!("{text}");
+    } else {
         info!("{text}");
     }
     Ok(())

@@ -32,7 +32,7 @@ pub enum Error {
     #[error("{operation}: axis {axis} is given twice")]
     RepeatedAxis { operation: &'static str, axis: usize },
 
-    #[error("{operation}: a tensor of shape {from} has {} elements and cannot take the shape {to:?}", .from.numel())]
+    #[error("{operation}: a tensor of shape {from} has {} elements and cannot take the shape {}", .from.numel(), tuple(.to))]
     Reshape { operation: &'static str, from: Shape, to: Vec<i64> },
 
     #[error("{operation}: shape {given} does not fit, expected {expected}")]
@@ -54,22 +54,22 @@ pub enum Error {
     )]
     NumberRange { operation: &'static str, number: Scalar, dtype: DType },
 
-    #[error("index: {given} indices are too many for a tensor of {} axes, shape {shape}", .shape.rank())]
+    #[error("indexing: {given} indices are too many for a tensor of {} axes, shape {shape}", .shape.rank())]
     TooManyIndices { given: usize, shape: Shape },
 
     #[error(
-        "index: a mask of shape {mask} does not fit the indexed tensor of shape {shape} at axis {axis}"
+        "indexing: a mask of shape {mask} does not fit the indexed tensor of shape {shape} at axis {axis}"
     )]
     MaskShape { mask: Shape, shape: Shape, axis: usize },
 
-    #[error("index: index tensors of shapes {} do not broadcast", list(.shapes))]
+    #[error("indexing: index tensors of shapes {} do not broadcast", list(.shapes))]
     IndexShapes { shapes: Vec<Shape> },
 
-    #[error("index: `...` may appear only once")]
+    #[error("indexing: `...` may appear only once")]
     RepeatedEllipsis,
 
     #[error(
-        "index: a slice step of {step} is not possible, it must be 1 or more\n  hint: use flip() to go backwards"
+        "indexing: a slice step of {step} is not possible, it must be 1 or more\n  hint: use flip() to go backwards"
     )]
     BadStep { step: i64 },
 
@@ -101,8 +101,14 @@ pub enum Error {
     #[error("a tensor may have at most {max} axes, {rank} were given")]
     RankTooHigh { rank: usize, max: usize },
 
-    #[error("a tensor of shape {dims:?} is too large to address")]
+    #[error("a tensor of shape {} is too large to address", tuple(.dims))]
     TooLarge { dims: Vec<usize> },
+}
+
+/// Returns numbers as Python shows a tuple.
+fn tuple(numbers: &[impl ToString]) -> String {
+    let shown: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+    format!("({}{})", shown.join(", "), if shown.len() == 1 { "," } else { "" })
 }
 
 fn list(shapes: &[Shape]) -> String {

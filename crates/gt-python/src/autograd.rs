@@ -29,12 +29,6 @@ fn set_autocast(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     Ok(())
 }
 
-/// Return whether autocast is enabled on this thread.
-#[pyfunction]
-fn is_autocast() -> bool {
-    gt::autocast::autocast().is_some()
-}
-
 /// Return whether the arguments of a call include a tensor of 16-bit floats.
 #[pyfunction]
 fn has_halves(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> bool {
@@ -252,7 +246,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(set_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(set_autocast, module)?)?;
-    module.add_function(wrap_pyfunction!(is_autocast, module)?)?;
     module.add_function(wrap_pyfunction!(has_halves, module)?)?;
     module.add_function(wrap_pyfunction!(forget_gradients, module)?)?;
     module.add_function(wrap_pyfunction!(add_scaled_gradients, module)?)?;

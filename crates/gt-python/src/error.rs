@@ -32,17 +32,20 @@ pub fn to_python(error: ClientError) -> PyErr {
         }
         ClientError::Invalid(_) => PyValueError::new_err(text),
         ClientError::Usage(_) | ClientError::WindowFull => PyRuntimeError::new_err(text),
-        ClientError::Failed { failure, .. } if failure.bad_index().is_some() => {
+        ClientError::Failed { failure, location } => {
+            let location = location.as_deref();
+            let mut text = gt::failed_text(&failure, location, &variable);
+            if let Some(line) = location.and_then(line_text) {
+                text = format!("{text}\n    {line}");
+            }
+            if failure.bad_index().is_none() {
+                return WorkerError::new_err(text);
+            }
             Python::attach(|py| match bad_index(py) {
                 Ok(kind) => PyErr::from_type(kind.clone(), text),
                 Err(error) => error,
             })
         }
-        ClientError::Failed { failure, location } if !failure.largest.is_empty() => {
-            let location = location.as_deref();
-            WorkerError::new_err(gt::failed_text(&failure, location, &variable))
-        }
-        ClientError::Failed { .. } => WorkerError::new_err(text),
         ClientError::Connection(_) => PyConnectionError::new_err(text),
         ClientError::Callback(CallbackError(error)) => match error.downcast_ref::<PyErr>() {
             Some(raised) => Python::attach(|py| raised.clone_ref(py)),
@@ -54,9 +57,19 @@ pub fn to_python(error: ClientError) -> PyErr {
 
 /// Returns the name of the variable that is assigned on a line, given as `file:line`.
 fn variable(line: &str) -> Option<String> {
+    of_line("variable", line)
+}
+
+/// Returns the text of a line, given as `file:line`.
+fn line_text(line: &str) -> Option<String> {
+    of_line("text", line)
+}
+
+/// Returns what a function of `gt._lines` finds for a line.
+fn of_line(function: &str, line: &str) -> Option<String> {
     Python::attach(|py| {
         let lines = py.import("gt._lines").ok()?;
-        lines.call_method1("variable", (line,)).ok()?.extract().ok()?
+        lines.call_method1(function, (line,)).ok()?.extract().ok()?
     })
 }
 
@@ -92,5 +105,6 @@ impl<T> IntoPython<T> for gt::Result<T> {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("WorkerError", module.py().get_type::<WorkerError>())
+    module.add("WorkerError", module.py().get_type::<WorkerError>())?;
+    module.add("WorkerIndexError", bad_index(module.py())?)
 }

@@ -19,7 +19,7 @@
 //! - [`tools`]: status, traces, `top` and visualization of a dispatcher.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
 //! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's source line;
-//!   [`notice`]: messages about long waits.
+//!   [`public`]: what errors of Python code show; [`notice`]: messages about long waits.
 
 // PyO3 generates unsafe functions whose bodies call other unsafe functions without a block.
 #![allow(unsafe_op_in_unsafe_fn)]
@@ -39,6 +39,7 @@ mod network;
 mod notice;
 mod number;
 mod operation;
+mod public;
 mod session;
 mod signal;
 mod source;
@@ -58,6 +59,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
     dtype::register(module)?;
     operation::register(module)?;
+    public::register(module)?;
     engine::native::register(module)?;
     create::register(module)?;
     session::register(module)?;

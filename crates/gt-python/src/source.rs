@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use crate::user_code::LATEST;
 
-/// The folders of GT, PyTorch and other packages whose lines are not the user's.
+/// The folders of GT, which comes first, PyTorch and other packages whose lines are not the user's.
 static PACKAGES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 /// The public functions, by the addresses of their code objects, which are never freed.
@@ -248,21 +248,14 @@ impl ThreadPosition {
         if (last_key, last_at) == (key, at) {
             return Some(FrameOrigin::User(last_source));
         }
+        if !KNOWN.with_borrow(|known| known.contains_key(&key)) {
+            // The name of a file may be found by Python code, which may run any other.
+            let entry = known_code(&code);
+            KNOWN.with_borrow_mut(|known| known.insert(key, (code.unbind(), entry)));
+        }
         let seen = KNOWN.with_borrow_mut(|known| {
-            let (_, entry) = known.entry(key).or_insert_with(|| {
-                let file: String =
-                    code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
-                let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
-                let own = packages.iter().any(|package| file.starts_with(package.as_str()));
-                let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
-                let entry = if own {
-                    KnownCode::Own(calls.get(&key).copied().unwrap_or_default())
-                } else {
-                    KnownCode::User { file, lines: Default::default() }
-                };
-                (code.clone().unbind(), entry)
-            });
-            match entry {
+            let (_, entry) = known.get_mut(&key)?;
+            Some(match entry {
                 KnownCode::Own(own) => FrameOrigin::Own(*own),
                 KnownCode::User { file, lines } => {
                     FrameOrigin::User(*lines.entry(at).or_insert_with(|| {
@@ -271,8 +264,8 @@ impl ThreadPosition {
                         source::intern_within(&format!("{file}:{line}"), call)
                     }))
                 }
-            }
-        });
+            })
+        })?;
         if let FrameOrigin::User(source) = seen {
             self.last.set((key, at, source));
         }
@@ -280,7 +273,40 @@ impl ThreadPosition {
     }
 }
 
-/// Register a folder whose lines are not the user's.
+/// Returns what is known of a code object that was not seen before.
+fn known_code(code: &Bound<'_, PyAny>) -> KnownCode {
+    let file: String =
+        code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
+    let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
+    if packages.iter().any(|package| file.starts_with(package.as_str())) {
+        let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
+        return KnownCode::Own(calls.get(&(code.as_ptr() as usize)).copied().unwrap_or_default());
+    }
+    drop(packages);
+    KnownCode::User { file: shown_file(code, file), lines: Default::default() }
+}
+
+/// Returns the name under which users know a file: code that was typed, or that a notebook runs, is
+/// in none.
+fn shown_file(code: &Bound<'_, PyAny>, file: String) -> String {
+    if !file.starts_with('<') && !file.contains("ipykernel") {
+        return file;
+    }
+    let shown = || {
+        let name = code.getattr("co_name")?;
+        let lines = code.py().import("gt._lines")?;
+        lines.call_method1("shown_file", (&file, name))?.extract()
+    };
+    shown().unwrap_or(file)
+}
+
+/// Whether a file is of GT's own Python code.
+pub fn is_own(file: &str) -> bool {
+    let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
+    packages.first().is_some_and(|folder| file.starts_with(folder.as_str()))
+}
+
+/// Register a folder whose lines are not the user's. The first one is GT's.
 #[pyfunction]
 fn add_package_folder(folder: String) {
     PACKAGES.write().unwrap_or_else(PoisonError::into_inner).push(folder);

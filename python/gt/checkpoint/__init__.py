@@ -15,8 +15,11 @@ folder without one is not a checkpoint. A checkpoint may be loaded with another 
 another sharding, or another engine.
 """
 
+from gt._public import show_callers
 from gt.checkpoint.files import Saving, load, save, verify
 from gt.checkpoint.manager import Manager
 from gt.checkpoint.manifest import CheckpointError
 
 __all__ = ["CheckpointError", "Manager", "Saving", "load", "save", "verify"]
+
+show_callers(globals())

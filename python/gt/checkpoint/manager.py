@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import gt
+from gt._lines import warn
 from gt.checkpoint.files import Saving, load, save
 from gt.checkpoint.manifest import MANIFEST, CheckpointError, whole_number
 
@@ -105,7 +105,7 @@ class Manager:
         folder, step = self.path(step), whole_number(step)
         if not force and step % self.every:
             return None
-        self._finish(warn=True)
+        self._finish(warns=True)
         self._warn_of_newer(step)
         objects = self._objects | _checked(objects)
         state = {
@@ -122,7 +122,7 @@ class Manager:
         Raises:
             CheckpointError: it could not be written.
         """
-        self._finish(warn=False)
+        self._finish(warns=False)
 
     def restore_or_initialize(
         self, initialize: Callable[[], Any] | None = None, **objects: Any
@@ -139,12 +139,12 @@ class Manager:
             The number of steps done: 0 without a checkpoint.
         """
         objects = self._objects | _checked(objects)
-        self._finish(warn=True)
+        self._finish(warns=True)
         for step in reversed(self.steps()):
             try:
                 loaded = load(self.path(step))
             except CheckpointError as error:
-                warnings.warn(f"{error}\n  hint: trying the previous checkpoint", stacklevel=2)
+                warn(f"{error}\n  hint: trying the previous checkpoint")
                 self._broken.add(step)
                 continue
             self._restore(objects, loaded.state, self.path(step))
@@ -167,16 +167,15 @@ class Manager:
                 f"checkpoint {folder} has no {', '.join(missing)}; it has {', '.join(states)}"
             )
         if ignored := sorted(set(states) - set(objects)):
-            warnings.warn(
+            warn(
                 f"checkpoint {folder} also has {', '.join(ignored)}, for which no object was "
                 "given: not restored, and not part of later checkpoints",
-                stacklevel=3,
             )
         for name, value in objects.items():
             value.load_state_dict(states[name])
         gt.set_rng_state(state["rng"])
 
-    def _finish(self, warn: bool) -> None:
+    def _finish(self, warns: bool) -> None:
         """Wait for the checkpoint that is being written; then remove old ones."""
         saving = self._saving
         if saving is None:
@@ -187,9 +186,9 @@ class Manager:
         except CheckpointError as error:
             if not os.path.exists(os.path.join(saving.folder, MANIFEST)):
                 shutil.rmtree(saving.folder, ignore_errors=True)
-            if not warn:
+            if not warns:
                 raise
-            warnings.warn(str(error), stacklevel=3)
+            warn(str(error))
             return
         self._note(self._saved)
         self._prune()
@@ -209,11 +208,10 @@ class Manager:
         self._warned = True
         newest = max(others)
         fate = "all are kept" if self.keep is None else f"the last {self.keep} written are kept"
-        warnings.warn(
+        warn(
             f"Manager: step {step} is saved, but {self.folder} has step {newest}, which was not "
             f"restored: {fate}, and restore_or_initialize restores step {newest} while it exists\n"
             "  hint: call restore_or_initialize first, or use another folder for a new run",
-            stacklevel=3,
         )
 
     def _prune(self) -> None:
@@ -249,7 +247,7 @@ class Manager:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._finish(warn=exception[0] is not None)
+        self._finish(warns=exception[0] is not None)
 
 
 def _checked(objects: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ _VERSION = 1
 class CheckpointError(RuntimeError):
     """A checkpoint could not be written, or is broken."""
 
+    __module__ = "gt.checkpoint"
+
 
 def read_manifest(folder: str) -> dict[str, Any]:
     """Read and check the manifest of a checkpoint.

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-_KINDS = ("cluster", "cpu", "cuda", "mps", "xpu", "meta")
+from gt import _gt
+from gt._lines import warn
+
+#: The kinds of devices that are GPUs.
+_GPUS = ("cuda", "mps", "xpu")
+#: The kinds of devices.
+DEVICES = ("cluster", "cpu", "cuda", "mps", "xpu", "meta")
 
 
 class device:
@@ -35,9 +42,9 @@ class device:
         elif not isinstance(type, str):
             raise TypeError(f"device: type must be a string, not {type!r}")
         kind, colon, number = type.partition(":")
-        if kind not in _KINDS or (colon and not number.isdecimal()):
+        if kind not in DEVICES or (colon and not number.isdecimal()):
             raise RuntimeError(
-                f"device: '{type}' is not known, expected one of {', '.join(_KINDS)}, "
+                f"device: '{type}' is not known, expected one of {', '.join(DEVICES)}, "
                 "with or without a number as in 'cuda:0'"
             )
         self.type = kind
@@ -58,11 +65,30 @@ class device:
 
 
 def check_target(given: Any) -> None:
-    """Raise an error if tensors cannot be put on a device, passed as a `device` or its name."""
-    if device(given).type == "meta":
+    """Check a device, passed as a `device` or its name, that a program puts tensors on.
+
+    Tensors cannot be put on "meta", which is an error. If it is a GPU, and neither a server nor
+    this process has one, a warning says so, once.
+    """
+    kind = device(given).type
+    if kind in _GPUS:
+        _warn_without_gpu(kind)
+    if kind == "meta":
         raise RuntimeError(
             "device: GT has no 'meta' device: every tensor has memory on the cluster\n"
             "  hint: leave the device out; creating layers is cheap, as it waits for nothing"
+        )
+
+
+@functools.cache
+def _warn_without_gpu(kind: str) -> None:
+    from gt.engines import default, sees_gpu
+
+    # The workers of a server may have any device.
+    if not _gt.current_session().remote and (default() == "native" or not sees_gpu()):
+        warn(
+            f"device '{kind}': no worker of this process computes on a GPU, so the CPU computes\n"
+            "  hint: gt.connect('HOST:PORT') to a server whose workers have GPUs"
         )
 
 
@@ -73,4 +99,4 @@ def is_device(given: Any) -> bool:
     """Return whether a value is a device or the name of one."""
     if isinstance(given, device):
         return True
-    return isinstance(given, str) and given.partition(":")[0] in _KINDS
+    return isinstance(given, str) and given.partition(":")[0] in DEVICES

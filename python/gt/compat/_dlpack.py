@@ -1,4 +1,4 @@
-"""DLPack for bfloat16, which NumPy lacks: export the bits as uint16, then patch the dtype code."""
+"""DLPack for bfloat16, which NumPy lacks: uint16 to NumPy, with another dtype code to others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-#: The code of bfloat16 (kDLBfloat in dlpack.h).
-_BFLOAT = 4
+#: The codes of unsigned integers and of bfloat16 (kDLUInt and kDLBfloat in dlpack.h).
+_UINT, _BFLOAT = 1, 4
 #: The offset of the dtype code in a capsule's struct, by the capsule's name: it follows the address
 #: of the data (8 bytes), the device (8) and the number of axes (4). In a versioned capsule, the
 #: version, the manager context, the deleter and the flags (8 bytes each) precede the tensor.
@@ -23,10 +23,28 @@ def export_bfloat16(bits: np.ndarray, options: dict[str, Any]) -> Any:
         options: the keyword arguments of `__dlpack__`.
     """
     capsule = bits.__dlpack__(**options)
+    _code(capsule).value = _BFLOAT
+    return capsule
+
+
+def replace_bfloat16(capsule: Any) -> bool:
+    """Replace the dtype of a capsule by uint16 if it is bfloat16; return whether it was.
+
+    Args:
+        capsule: a DLPack capsule that is not used yet.
+    """
+    code = _code(capsule)
+    is_bfloat16 = code.value == _BFLOAT
+    if is_bfloat16:
+        code.value = _UINT
+    return is_bfloat16
+
+
+def _code(capsule: Any) -> ctypes.c_uint8:
+    """Return the dtype code in the struct of a capsule."""
     name_of = ctypes.pythonapi.PyCapsule_GetName
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     name = name_of(capsule)
-    ctypes.c_uint8.from_address(pointer_of(capsule, name) + _PLACES[name]).value = _BFLOAT
-    return capsule
+    return ctypes.c_uint8.from_address(pointer_of(capsule, name) + _PLACES[name])

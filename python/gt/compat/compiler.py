@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gt._public import show_callers
+
 __all__ = ["cudagraph_mark_step_begin", "disable", "is_compiling", "reset"]
 
 
@@ -23,3 +25,6 @@ def reset() -> None:
 
 def cudagraph_mark_step_begin() -> None:
     """Do nothing: the beginning of a step is detected."""
+
+
+show_callers(globals())

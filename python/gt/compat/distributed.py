@@ -5,6 +5,8 @@ There are no ranks, so programs run as in a single process. `gt.signal` shards t
 
 from typing import NoReturn
 
+from gt._public import show_callers
+
 __all__ = ["is_available", "is_initialized"]
 
 
@@ -23,3 +25,6 @@ def __getattr__(name: str) -> NoReturn:
         f"gt.distributed has no '{name}': one process drives all workers\n"
         "  hint: check gt.distributed.is_available() first; gt.signal shards tensors over workers"
     )
+
+
+show_callers(globals())

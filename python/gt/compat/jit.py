@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gt._public import show_callers
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = ["export", "ignore", "is_scripting", "is_tracing", "script", "trace", "unused"]
@@ -50,3 +52,6 @@ def is_scripting() -> bool:
 def is_tracing() -> bool:
     """Return False: nothing is traced."""
     return False
+
+
+show_callers(globals())

@@ -8,6 +8,7 @@ from typing import Any
 
 from gt._generator import Generator, default_generator
 from gt._gt import Tensor
+from gt._public import show_callers
 
 __all__ = [
     "default_generator",
@@ -84,3 +85,6 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     finally:
         if state is not None:
             set_rng_state(state)
+
+
+show_callers(globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._public import show_callers
 
 __all__ = ["assert_close"]
 
@@ -138,3 +139,6 @@ def _bounds(one: Tensor, other: Tensor) -> tuple[float, float]:
 
 def _has_dtype(given: Any) -> bool:
     return hasattr(given, "dtype")
+
+
+show_callers(globals())

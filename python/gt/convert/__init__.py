@@ -22,8 +22,11 @@ Values are read and written shard by shard, so only one shard of `max_shard_size
 time, unless a model is given: it is constructed completely for the comparison.
 """
 
+from gt._public import show_callers
 from gt.convert.errors import ConvertError
 from gt.convert.matching import Report, Row
 from gt.convert.run import convert
 
 __all__ = ["ConvertError", "Report", "Row", "convert"]
+
+show_callers(globals())

@@ -11,6 +11,8 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
 class ConvertError(RuntimeError):
     """A folder cannot be converted; the message says what is wrong, where, and what to do."""
 
+    __module__ = "gt.convert"
+
 
 def parse_size(size: int | str) -> int:
     """Return the number of bytes of a size such as `"5GB"`, `"200MiB"` or `1000`.

@@ -6,9 +6,9 @@ needs them is loaded.
 
 import importlib
 import os
-import warnings
 from importlib.util import find_spec
 
+from gt._lines import warn
 from gt.engines import gpus
 from gt.engines.engine import (
     Engine,
@@ -18,8 +18,8 @@ from gt.engines.engine import (
     Plan,
     Signature,
     Step,
-    StepError,
 )
+from gt.engines.step_error import StepError
 
 __all__ = [
     "Engine",
@@ -97,9 +97,8 @@ def default() -> str:
     """Return the default engine: GT_BACKEND, or else pytorch with a GPU and native without."""
     name = os.environ.get("GT_BACKEND") or ("pytorch" if sees_gpu() else "native")
     if name != "pytorch" and os.environ.get("GT_AUTOCAST"):
-        warnings.warn(
+        warn(
             f"GT_AUTOCAST is for the PyTorch engine: '{name}' multiplies float32 as float32",
-            stacklevel=2,
         )
     return name
 

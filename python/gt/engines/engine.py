@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gt.engines.step_error import StepError
+
 if TYPE_CHECKING:
     from gt.engines.collectives import Collectives, Settings
 
@@ -125,14 +127,6 @@ class Plan:
             seen |= used
             dead.append(tuple(sorted(used)))
         return dead[::-1]
-
-
-class StepError(RuntimeError):
-    """A step failed: `step` is its number in the plan; the text is shown to users."""
-
-    def __init__(self, step: int, reason: str):
-        super().__init__(reason)
-        self.step = step
 
 
 #: A function, the numbers of its operands, and the numbers of the values to drop after it.

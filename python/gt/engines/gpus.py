@@ -20,6 +20,8 @@ _told: set[str] = set()
 class DeviceError(RuntimeError):
     """A GPU exists but cannot be used; the text is the reason, in one line."""
 
+    __module__ = "gt.errors"
+
 
 def look() -> tuple[int, str]:
     """Return the number of GPUs that PyTorch sees, and why it sees none of existing ones.

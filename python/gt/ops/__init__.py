@@ -22,6 +22,7 @@ from gt.ops import (  # noqa: F401
     dtypes,
     einsum,
     elementwise,
+    exchange,
     fourier,
     fourier_axes,
     functional_names,

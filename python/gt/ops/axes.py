@@ -15,18 +15,25 @@ _transpose = Tensor.transpose
 
 @changing_shape
 @operation
-def transpose(input: Tensor, dim0: int | None = None, dim1: int | None = None) -> Tensor:
+def transpose(input: Tensor, dim0: Dims = None, dim1: int | None = None) -> Tensor:
     """Exchange two axes; without arguments the last two, like `.mT`.
 
     Args:
         input: the tensor.
-        dim0: one axis.
+        dim0: one axis; or all axes in their new order, as in NumPy.
         dim1: the other axis.
 
     >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
     (4, 3, 2)
+    >>> gt.transpose(gt.ones(2, 3, 4), (2, 0, 1)).shape
+    (4, 2, 3)
     """
-    return _transpose(input, dim0, dim1)
+    if not isinstance(dim0, tuple | list):
+        return _transpose(input, dim0, dim1)
+    if dim1 is not None:
+        kind = type(dim0).__name__
+        raise TypeError(f"transpose: dim0 must be an int beside dim1, not {kind} {dim0}")
+    return input.permute(tuple(dim0))
 
 
 @changing_shape

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
-from gt._device import CLUSTER, check_target, is_device
+from gt._device import CLUSTER, DEVICES, check_target, is_device
 from gt._gt import Tensor, parse_dtype
 from gt.ops.registry import extend_tensor, function
 
@@ -73,8 +74,25 @@ def wanted_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bo
         elif isinstance(value, int) or is_device(value):
             check_target(value)
         elif value is not None:
-            dtype = parse_dtype(value)
+            dtype = _parsed(value)
     return dtype, copy
+
+
+def _parsed(given: Any) -> Any:
+    """Return a dtype by any of its names, or raise an error that also names the devices."""
+    try:
+        return parse_dtype(given)
+    except TypeError as error:
+        if not isinstance(given, str):
+            raise
+        dtypes = dict.fromkeys(_CASTS.values())
+        near = difflib.get_close_matches(given, [*DEVICES, *dtypes], n=1)
+        near = near or ["cuda"] * ("gpu" in given.lower())
+        hint = f"did you mean {near[0]!r}?" if near else "tensors need no device"
+        raise TypeError(
+            f"to: {given!r} is neither a dtype ({', '.join(dtypes)}) nor a device "
+            f"({', '.join(DEVICES)})\n  hint: {hint}"
+        ) from error.__cause__
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:

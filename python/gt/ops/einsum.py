@@ -172,15 +172,17 @@ def _summed(tensors: list[Tensor], labels: list[list[int]], output: list[int]) -
 
 
 def _check_lengths(tensors: list[Tensor], labels: list[list[int]]) -> None:
-    """Raise if axes with one label have lengths that do not broadcast."""
+    """Raise an error if axes with one label have lengths that do not broadcast."""
     known: dict[int, int] = {}
     for x, names in zip(tensors, labels, strict=True):
         own = dict(zip(names, x.shape, strict=True))
         for label, length in zip(names, x.shape, strict=True):
             before = known.setdefault(label, length)
             if (1 not in (before, length) and before != length) or own[label] != length:
+                name = _LETTERS[label] if label >= 0 else "..."
                 raise ValueError(
-                    f"a sum of products: axes of {before} and {length} elements do not match"
+                    f"einsum: axis {name!r} has {before} elements in one place and {length} in "
+                    f"another\n  hint: the shapes are {', '.join(str(x.shape) for x in tensors)}"
                 )
             known[label] = length if before == 1 else before
 

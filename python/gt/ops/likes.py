@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gt
@@ -22,7 +22,7 @@ def tensor(data: Any, *, dtype: DType | None = None) -> Tensor:
     >>> gt.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
     (2, 2)
     """
-    return _gt.tensor(data, dtype=dtype)
+    return _made(_gt.tensor, data, dtype)
 
 
 @function
@@ -34,7 +34,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> T
     >>> gt.as_tensor(x) is x
     True
     """
-    return _gt.as_tensor(data, dtype=dtype)
+    return _made(_gt.as_tensor, data, dtype)
 
 
 @function
@@ -45,7 +45,29 @@ def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -
     >>> gt.asarray([1.0, 2.0])
     tensor([1., 2.], dtype=float32)
     """
-    return (_gt.tensor if copy else _gt.as_tensor)(obj, dtype=dtype)
+    return _made(_gt.tensor if copy else _gt.as_tensor, obj, dtype)
+
+
+def _made(make: Callable[..., Tensor], data: Any, dtype: DType | None) -> Tensor:
+    """Make a tensor from data that may hold sequences other than lists, such as a deque."""
+    try:
+        return make(data, dtype=dtype)
+    except TypeError:
+        lists = _lists(data)
+        if lists is data:
+            raise
+    return make(lists, dtype=dtype)
+
+
+def _lists(data: Any) -> Any:
+    """Return nested sequences as nested lists; data without other sequences is returned itself."""
+    if isinstance(data, str | bytes) or not isinstance(data, Sequence):
+        return data
+    lists = [_lists(part) for part in data]
+    if isinstance(data, list | tuple):
+        same = all(new is old for new, old in zip(lists, data, strict=True))
+        return data if same else lists
+    return lists
 
 
 @function
@@ -69,7 +91,28 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
         ext_tensor = _Capsule(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(f"from_dlpack: expected an object with __dlpack__, not {kind}")
-    return _gt.from_numpy(np.array(np.from_dlpack(ext_tensor)))
+    try:
+        return _gt.from_numpy(np.array(np.from_dlpack(ext_tensor)))
+    except RuntimeError:
+        bits = _bits_of_bfloat16(ext_tensor)
+        if bits is None:
+            raise
+        return _from_bits(bits)
+
+
+def _bits_of_bfloat16(ext_tensor: Any) -> Any:
+    """Return the bits of an exporter's bfloat16 numbers, which NumPy lacks; None for others."""
+    import numpy as np
+
+    from gt import _dlpack
+
+    capsule = ext_tensor.__dlpack__()
+    return np.from_dlpack(_Capsule(capsule)) if _dlpack.replace_bfloat16(capsule) else None
+
+
+def _from_bits(bits: Any) -> Tensor:
+    """Make a tensor of bfloat16, the upper 16 bits of float32."""
+    return _gt.from_numpy((bits.astype("uint32") << 16).view("float32"))._cast(gt.bfloat16)
 
 
 class _Capsule:
@@ -120,9 +163,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -
         )
     name = "uint16" if kind.name == "bfloat16" else kind.name
     values = np.frombuffer(buffer, dtype=name, count=count, offset=offset).copy()
-    if kind.name == "bfloat16":  # the upper 16 bits of float32
-        return _gt.from_numpy((values.astype("uint32") << 16).view("float32"))._cast(kind)
-    return _gt.from_numpy(values)
+    return _from_bits(values) if kind.name == "bfloat16" else _gt.from_numpy(values)
 
 
 @function

@@ -12,6 +12,8 @@ from gt.ops.sizes import need_axes
 class LinAlgError(RuntimeError):
     """A matrix has no factorisation, inverse or solution, for example because it is singular."""
 
+    __module__ = "gt.linalg"
+
 
 def need_matrices(name: str, A: Tensor, square: bool = False) -> None:
     """Raise unless a tensor holds matrices of complex numbers or of floats of 32 bits or more."""

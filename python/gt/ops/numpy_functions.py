@@ -166,6 +166,14 @@ def _flip(m: Tensor, axis: Any = None) -> Tensor:
     return m.flip(_over(axis, m))
 
 
+def _transpose(a: Tensor, axes: Any = None) -> Tensor:
+    return a.permute(tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
+
+
+def _moveaxis(a: Tensor, source: Any, destination: Any) -> Tensor:
+    return a.movedim(source, destination)
+
+
 def _into(out: Any, result: Tensor) -> Any:
     """Return the result, or `out` after storing the result in it."""
     if out is None:
@@ -186,6 +194,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "argmin": _place("argmin"),
     "clip": _clip,
     "flip": _flip,
+    "moveaxis": _moveaxis,
+    "transpose": _transpose,
+    "permute_dims": _transpose,
     "round": _round,
     "size": _size,
     "around": _round,

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
+import types
 from collections.abc import Callable
 from typing import Any, overload
 
-from gt._gt import Tensor, add_call, direct_method, faces, is_autocast
+from gt._gt import Tensor, add_call, direct_method, faces, public_function
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
 from gt.ops.autocast import AutocastClass
@@ -29,6 +31,7 @@ DIRECT: set[str] = set()
 #: Other names for parameters, with PyTorch's: NumPy's, those of GT's first losses, and "from",
 #: which is a keyword of Python.
 _SYNONYMS = {
+    "axes": ("dims", "dim0"),
     "axis": ("dim", "dims"),
     "from": ("from_",),
     "keepdims": ("keepdim",),
@@ -131,6 +134,8 @@ def function(function: F | None = None, *, namespace: str = "gt", **options: Any
 def extend_tensor(**attributes: Any) -> None:
     """Set attributes of `Tensor`, such as properties and methods that are no function of `gt`."""
     for name, value in attributes.items():
+        if isinstance(value, types.FunctionType):
+            value = public_function(value, name)
         setattr(Tensor, name, value)
 
 
@@ -156,20 +161,18 @@ def _add_call(function: Callable[..., Any]) -> None:
 def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Callable[..., Any]:
     """Accept synonyms for parameter names, and explain which argument has a wrong type."""
 
-    @functools.wraps(function)
-    def operation(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if is_autocast():
-                return _autocast.call(autocast, function, args, kwargs)
-            return function(*args, **kwargs)
-        except (TypeError, AttributeError) as error:
-            renamed = _renamed(function, kwargs)
-            if renamed is not None:
-                return operation(*args, **renamed)
-            wrong = _misfit(function, args, kwargs)
-            raise error if wrong is None else wrong from None
+    def under_autocast(*args: Any, **kwargs: Any) -> Any:
+        return _autocast.call(autocast, function, args, kwargs)
 
-    return operation
+    def recover(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
+        renamed = _renamed(function, kwargs)
+        if renamed is not None:
+            return checked(*args, **renamed)
+        wrong = _misfit(function, args, kwargs) or _explained(function, args, kwargs, error)
+        raise error if wrong is None else wrong from None
+
+    checked = public_function(function, function.__name__, under_autocast, recover)
+    return checked
 
 
 def _renamed(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any] | None:
@@ -214,6 +217,33 @@ def _misfit(
     return None
 
 
+def _explained(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> TypeError | None:
+    """Return the error with the call, if Python raised it in GT's code and it names no function."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is not None and not entry.tb_frame.f_globals.get("__name__", "").startswith("gt."):
+        return None
+    if re.match(r"[\w.]+: ", str(error)):
+        return None
+    given = [_brief(value) for value in args]
+    given += [f"{name}={_brief(value)}" for name, value in kwargs.items()]
+    name = function.__name__
+    problem, _, hint = str(error).partition("\n")
+    hint = hint or f"  hint: {name}{plain(inspect.signature(function))}"
+    return TypeError(f"{name}: {problem}, in {name}({', '.join(given)})\n{hint}")
+
+
+def _brief(value: Any) -> str:
+    """Return a value as an error shows it."""
+    if isinstance(value, Tensor):
+        return f"tensor of shape {value.shape}"
+    text = repr(value)
+    return text if len(text) <= 40 else type(value).__name__
+
+
 def plain(signature: inspect.Signature) -> str:
     """Return a signature as text, without types."""
     parameters = [of.replace(annotation=of.empty) for of in signature.parameters.values()]
@@ -240,4 +270,4 @@ def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Tensor]:
 
     in_place.__name__ = name
     in_place.__doc__ = f"In place: {function.__doc__}"
-    return in_place
+    return public_function(in_place, name)

@@ -14,7 +14,8 @@ def main(argv: list[str] | None = None) -> int:
         description="Explain in words what a session waits for, and which sessions make it wait.",
     )
     parser.add_argument(
-        "session", help="the session's name in `gt top`, as ada#1, or a user, for all his sessions"
+        "session",
+        help="the session's name in `gt top`, as ada#1, or a user, for all of their sessions",
     )
     add_options(parser)
     args = parser.parse_args(argv)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from types import TracebackType
+from typing import Any
 from weakref import WeakValueDictionary
 
 from gt import _gt
@@ -158,11 +159,24 @@ def current_session() -> Session:
     return Session._around(_gt.current_session())
 
 
-def gpu_workers(count: int | None = None, *, n: int | None = None) -> None:
+def workers(count: int) -> None:
     """Set the number of workers that a program without a connection runs in its own process.
 
-    The workers start with the next tensor of a thread that has not connected. After
-    `gt.disconnect()` the number can be set again.
+    The workers start with the next tensor of a thread that has not connected, on GPUs if there are
+    any. After `gt.disconnect()` the number can be set again.
+
+    Args:
+        count: the number of workers.
+
+    Raises:
+        RuntimeError: workers have started already.
+        ValueError: the number is less than 1.
+    """
+    _gt.set_workers(whole_number("workers", count), "workers")
+
+
+def gpu_workers(count: int | None = None, *, n: int | None = None) -> None:
+    """Set the number of workers, as `gt.workers` does.
 
     Args:
         count: the number of workers.
@@ -170,7 +184,18 @@ def gpu_workers(count: int | None = None, *, n: int | None = None) -> None:
 
     Raises:
         RuntimeError: workers have started already.
+        ValueError: the number is less than 1.
     """
     if (count is None) == (n is None):
         raise TypeError("gpu_workers: pass either count or n, its alias, and not both")
-    _gt.gpu_workers(count if count is not None else n)  # type: ignore[arg-type]
+    given = count if count is not None else n
+    _gt.set_workers(whole_number("gpu_workers", given), "gpu_workers")
+
+
+def whole_number(name: str, given: Any) -> int:
+    """Return a number of workers, or raise an error that names the function."""
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(
+            f"{name}: the number of workers is {given!r}, expected an int\n  hint: gt.{name}(4)"
+        )
+    return given

@@ -26,7 +26,7 @@ class Status:
         `behind`: the sessions that it waits for. They have work on the same workers, and those that
         have used most are first; or they hold memory there, and those with most are first.
 
-    A user has the sums over his sessions, and `sessions`, their number; `device_seconds` includes
+    A user has the sums over their sessions, and `sessions`, their number; `device_seconds` includes
     the sessions that have ended since the dispatcher started. All sessions without a user's key
     belong to one user with an empty name.
     """

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from gt import _gt
 from gt._gt import Tensor
+from gt._public import show_callers
 from gt.signal import windows
 
 __all__ = [
@@ -85,3 +86,5 @@ class _SignalModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _SignalModule
+
+show_callers(globals())

@@ -46,6 +46,11 @@ pub fn get(name: &str) -> Option<SignalConfig> {
     lock().signals.get(name).cloned()
 }
 
+/// Whether a signal has a configuration.
+pub fn is_known(name: &str) -> bool {
+    lock().signals.contains_key(name)
+}
+
 /// Returns the names of all configured signals, sorted.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = lock().signals.keys().cloned().collect();

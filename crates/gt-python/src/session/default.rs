@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
+use super::address::{parse_address, parse_key_file};
 use super::current::{self, UsedSession};
 use super::fork::ForkBlocker;
 use super::handle::SessionHandle;
@@ -37,15 +38,17 @@ use crate::error::IntoPython;
 #[pyo3(signature = (address, key_file=None, insecure=false, slots=None, elastic=None))]
 fn connect(
     py: Python<'_>,
-    address: &str,
-    key_file: Option<PathBuf>,
+    address: Bound<'_, PyAny>,
+    key_file: Option<Bound<'_, PyAny>>,
     insecure: bool,
     slots: Option<i64>,
     elastic: Option<bool>,
 ) -> PyResult<()> {
+    let address = parse_address("connect", &address)?;
+    let key_file = parse_key_file("connect", &address, key_file)?;
     refuse_in_block(py, "connect", &format!("open `with gt.Session('{address}'):` inside it"))?;
     let slots = slots.map(|count| slot_count("connect", count)).transpose()?;
-    let handle = open_connection(py, address, key_file, insecure)?;
+    let handle = open_connection(py, &address, key_file, insecure)?;
     set_slots(&handle, slots, elastic)?;
     current::set(py, handle);
     Ok(())
@@ -152,25 +155,29 @@ fn disconnect(py: Python<'_>) -> PyResult<()> {
 /// They start with the next tensor of a thread that has not connected. After `gt.disconnect()`, a
 /// call starts new workers.
 ///
+/// Args:
+///     count: the number.
+///     name: the function that the user called.
+///
 /// Raises:
 ///     RuntimeError: the session has started already, this thread has connected, or the call is
 ///         inside a `with` block of a session.
 ///     ValueError: the number is less than 1.
 #[pyfunction]
-fn gpu_workers(py: Python<'_>, count: i64) -> PyResult<()> {
-    let workers = worker_count("gpu_workers", count)?;
+fn set_workers(py: Python<'_>, count: i64, name: &str) -> PyResult<()> {
+    let workers = worker_count(name, count)?;
     let instead = format!("use `with gt.Session(workers={count}):`");
-    refuse_in_block(py, "gpu_workers", &instead)?;
+    refuse_in_block(py, name, &instead)?;
     if let UsedSession::Own(handle) = current::used(py) {
         return Err(PyRuntimeError::new_err(format!(
-            "gpu_workers: this thread has a session of its own ({}), and does not use that of the process\n  hint: {instead}",
+            "{name}: this thread has a session of its own ({}), and does not use that of the process\n  hint: {instead}",
             handle.place()
         )));
     }
     let mut process = current::process();
     if let Some(handle) = process.handle.as_ref().filter(|handle| !handle.is_closed()) {
         return Err(PyRuntimeError::new_err(format!(
-            "gpu_workers: the session has started already ({})\n  hint: call gt.gpu_workers({count}) before the first tensor, or {instead}",
+            "{name}: the session has started already ({})\n  hint: call gt.{name}({count}) before the first tensor, or {instead}",
             handle.place()
         )));
     }
@@ -258,7 +265,7 @@ fn synchronize(py: Python<'_>) -> PyResult<()> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(connect, module)?)?;
     module.add_function(wrap_pyfunction!(disconnect, module)?)?;
-    module.add_function(wrap_pyfunction!(gpu_workers, module)?)?;
+    module.add_function(wrap_pyfunction!(set_workers, module)?)?;
     module.add_function(wrap_pyfunction!(rescale, module)?)?;
     module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
     module.add_function(wrap_pyfunction!(random_state, module)?)?;

@@ -141,6 +141,11 @@ impl SessionHandle {
         if self.connected_by.is_some() { &self.place } else { "its workers in this process" }
     }
 
+    /// Whether the session is on a server.
+    pub fn is_remote(&self) -> bool {
+        self.connected_by.is_some()
+    }
+
     /// Returns the session, unless the handle is closed.
     pub fn session(&self) -> Option<Session> {
         lock(&self.session).clone()

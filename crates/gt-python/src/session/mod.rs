@@ -3,11 +3,12 @@
 //! - [`handle`]: handles of the sessions that are open in this process.
 //! - [`current`]: the sessions of threads and of the process, and which one a thread uses.
 //! - [`default`]: the functions that select and configure a session outside of `with` blocks.
-//! - [`object`]: the Python object of a session, and `with` blocks.
+//! - [`object`]: the Python object of a session, and `with` blocks; [`address`]: addresses.
 //! - [`wait`]: waiting without the GIL, and for room in a session's window.
 //! - [`fork`]: forks of the process; [`exit`]: process exit; [`gil`]: the GIL in callbacks from
 //!   PyTorch.
 
+mod address;
 mod current;
 mod default;
 pub mod exit;

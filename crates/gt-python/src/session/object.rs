@@ -1,12 +1,12 @@
 //! The Python object of a session.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use gt::Session;
 use pyo3::exceptions::PyConnectionError;
 use pyo3::prelude::*;
 
+use super::address::{parse_address, parse_key_file};
 use super::current;
 use super::default::{open_connection, parse_seed, set_slots, slot_count, worker_count};
 use super::fork::ForkBlocker;
@@ -65,6 +65,12 @@ impl PySession {
         self.handle().place()
     }
 
+    /// Whether the session is on a server.
+    #[getter]
+    fn remote(&self) -> bool {
+        self.handle().is_remote()
+    }
+
     /// Whether the session has ended.
     #[getter]
     fn closed(&self) -> bool {
@@ -115,8 +121,8 @@ impl PySession {
 #[allow(clippy::too_many_arguments, reason = "they are those of gt.Session")]
 fn open_session(
     py: Python<'_>,
-    address: Option<&str>,
-    key_file: Option<PathBuf>,
+    address: Option<Bound<'_, PyAny>>,
+    key_file: Option<Bound<'_, PyAny>>,
     insecure: bool,
     workers: Option<i64>,
     slots: Option<i64>,
@@ -124,7 +130,9 @@ fn open_session(
 ) -> PyResult<PySession> {
     let slots = slots.map(|count| slot_count("Session", count)).transpose()?;
     if let Some(address) = address {
-        let handle = open_connection(py, address, key_file, insecure)?;
+        let address = parse_address("Session", &address)?;
+        let key_file = parse_key_file("Session", &address, key_file)?;
+        let handle = open_connection(py, &address, key_file, insecure)?;
         set_slots(&handle, slots, elastic)?;
         return Ok(PySession(Some(handle)));
     }

@@ -58,13 +58,13 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
         }
     } else {
         return Err(PyTypeError::new_err(format!(
-            "an index must be an int, slice, None, ..., bool or integer tensor, not {}",
+            "indexing: an index must be an int, slice, None, ..., bool or integer tensor, not {}",
             given.get_type().name()?
         )));
     };
     if tensor.dtype().is_float() {
         return Err(PyIndexError::new_err(format!(
-            "an index tensor must be of an integer dtype or bool, not {}\n  hint: gt.tensor([...], dtype=gt.int64)",
+            "indexing: an index tensor must be of an integer dtype or bool, not {}\n  hint: gt.tensor([...], dtype=gt.int64)",
             tensor.dtype()
         )));
     }

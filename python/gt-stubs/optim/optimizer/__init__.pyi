@@ -4,6 +4,5 @@ from gt.compat.optim.optimizer import (
     Hook as Hook,
     Optimizer as Optimizer,
     Parameters as Parameters,
-    at_least_zero as at_least_zero,
     decayed as decayed,
 )

@@ -1,5 +1,7 @@
 """Automatic mixed precision: products in lower precision, and gradients that do not underflow."""
 
+from gt._public import show_callers
+
 from .autocast_mode import (
     autocast,
     custom_bwd,
@@ -9,3 +11,5 @@ from .autocast_mode import (
 from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+show_callers(globals())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from gt import _gt
+from gt._lines import warn
 from gt.ops.autocast import cast, set_lower, state
 
 _KINDS = ("cluster", "cpu", "cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu")
@@ -69,10 +69,9 @@ class autocast:
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else _float(dtype)
         if enabled and self.fast_dtype not in (_gt.bfloat16, _gt.float16):
-            warnings.warn(
+            warn(
                 f"autocast: the dtype is {self.fast_dtype.name}, expected bfloat16 or float16. "
                 "Disabling autocast.",
-                stacklevel=2,
             )
             enabled = False
         self._enabled = bool(enabled)

@@ -2,12 +2,13 @@
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
+from gt._lines import warn
+from gt._public import show_callers
 
 from .function import Function
 from .variable import Variable
@@ -169,10 +170,9 @@ class set_detect_anomaly:
 
     def __init__(self, mode: bool, check_nan: bool = True):
         if mode:
-            warnings.warn(
+            warn(
                 "detect_anomaly checks nothing itself: on workers that were started with "
                 "GT_CHECK_NAN=1, the first operation that produces a NaN fails",
-                stacklevel=2,
             )
 
     def __enter__(self) -> "set_detect_anomaly":
@@ -218,11 +218,10 @@ def grad(
     (tensor([2., 4.], dtype=float32),)
     """
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
             "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads=True needs allow_unused=True, or None")
@@ -318,3 +317,5 @@ def _with_gradients(
 # These modules import the functions above.
 from . import functional, graph  # noqa: E402
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
+
+show_callers(globals())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 
 from . import enable_grad, grad
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 class GradcheckError(RuntimeError):
     """Gradients differ from finite differences."""
+
+    __module__ = "gt.autograd"
 
 
 def gradcheck(
@@ -61,10 +63,9 @@ def gradcheck(
         raise ValueError("gradcheck: none of the inputs requires gradients")
     for at in wanted:
         if given[at].dtype not in (gt.float64, gt.complex128):
-            warnings.warn(
+            warn(
                 f"gradcheck: input {at} is {given[at].dtype.name}, in which finite differences are "
                 "seldom accurate enough; use float64",
-                stacklevel=2,
             )
     try:
         outputs = _parts(func, given)

@@ -1,6 +1,7 @@
 """`torch.cpu` for PyTorch programs; the dispatcher decides where to compute."""
 
 from gt._gt import synchronize
+from gt._public import show_callers
 
 from . import amp
 
@@ -24,3 +25,6 @@ def current_device() -> str:
 
 def set_device(device: object) -> None:
     """Do nothing: the dispatcher decides where to compute."""
+
+
+show_callers(globals())

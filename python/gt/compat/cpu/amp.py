@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from gt import _gt, amp
+from gt._lines import warn
 
 __all__ = ["GradScaler", "autocast"]
 
@@ -20,11 +20,10 @@ class autocast(amp.autocast):
     """
 
     def __init__(self, enabled: bool = True, dtype: Any = _gt.bfloat16, cache_enabled: bool = True):
-        warnings.warn(
+        warn(
             "`gt.cpu.amp.autocast(args...)` is deprecated. Please use "
             "`gt.amp.autocast('cpu', args...)` instead.",
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
@@ -33,10 +32,9 @@ class GradScaler(amp.GradScaler):
     """`gt.amp.GradScaler("cpu", ...)`, with the same arguments except the device."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        warnings.warn(
+        warn(
             "`gt.cpu.amp.GradScaler(args...)` is deprecated. Please use "
             "`gt.amp.GradScaler('cpu', args...)` instead.",
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__("cpu", *args, **kwargs)

@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from gt._gt import synchronize
+from gt._public import show_callers
 from gt.random import manual_seed as _manual_seed
 from gt.random import seed as _seed
 
@@ -116,3 +117,6 @@ def __getattr__(name: str) -> NoReturn:
         f"gt.cuda has no '{name}': there are no GPUs to choose, only workers have GPUs\n"
         "  hint: check gt.cuda.is_available() first"
     )
+
+
+show_callers(globals())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 from gt import _gt, amp
+from gt._lines import warn
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -48,8 +48,7 @@ def custom_bwd(bwd: Any) -> Any:
 
 
 def _warn(old: str, new: str) -> None:
-    warnings.warn(
+    warn(
         f"`gt.cuda.amp.{old}` is deprecated. Please use `{new}` instead.",
         FutureWarning,
-        stacklevel=3,
     )

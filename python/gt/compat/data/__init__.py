@@ -16,6 +16,8 @@ Modules: `datasets`, `samplers`, `order` (orders that follow from a seed), `coll
 `arguments` (checks).
 """
 
+from gt._public import show_callers
+
 from .collate import default_collate, default_convert
 from .datasets import (
     ChainDataset,
@@ -62,3 +64,5 @@ __all__ = [
     "prefetch",
     "random_split",
 ]
+
+show_callers(globals())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
+
+from gt._lines import warn
 
 
 def check_workers(
@@ -84,8 +85,7 @@ def warn_of_many(workers: int) -> None:
     able = getattr(os, "sched_getaffinity", None)
     cores = len(able(0)) if able else os.cpu_count() or 1
     if workers > cores:
-        warnings.warn(
+        warn(
             f"This DataLoader will create {workers} worker processes in total, but this process "
             f"has {cores} processor cores: loading may be slow\n  hint: num_workers={cores}",
-            stacklevel=3,
         )

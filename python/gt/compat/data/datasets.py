@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from gt._gt import Tensor
+from gt._lines import warn
 
 from . import convert, fetch, order
 
@@ -288,11 +289,8 @@ def _counts(fractions: Sequence[float], total: int) -> list[int]:
         counts[place % len(counts)] += 1
     for place, count in enumerate(counts):
         if count == 0:
-            import warnings
-
-            warnings.warn(
+            warn(
                 f"Length of split at index {place} is 0. This might result in an empty dataset.",
-                stacklevel=3,
             )
     return counts
 

@@ -10,6 +10,8 @@ returns the logarithm of a probability or density. Parameters and values are che
 check fetches one boolean; `Distribution.set_default_validate_args(False)` turns the checks off.
 """
 
+from gt._public import show_callers
+
 from . import constraint_registry, constraints, kl, transforms, utils
 from .bernoulli import Bernoulli
 from .beta import Beta
@@ -116,3 +118,5 @@ __all__ = [
     "utils",
     *_transforms,
 ]
+
+show_callers(globals())

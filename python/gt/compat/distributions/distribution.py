@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 
 from . import constraints
 from ._constraint import plain
@@ -58,11 +58,10 @@ class Distribution:
         try:
             arg_constraints = self.arg_constraints
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `arg_constraints`. Please set "
                 "`arg_constraints = {}` or initialize the distribution with "
                 "`validate_args=False` to turn off validation.",
-                stacklevel=4,
             )
             return
         checks = []
@@ -175,10 +174,9 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Draw n values (deprecated: use `sample((n,))`)."""
-        warnings.warn(
+        warn(
             "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
             FutureWarning,
-            stacklevel=2,
         )
         return self.sample((n,))
 
@@ -239,10 +237,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please "
                 "initialize the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=3,
             )
             return
         if not bool(support.check(value).all()):

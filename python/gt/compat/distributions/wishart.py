@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 
 from . import constraints
 from .chi2 import Chi2
@@ -55,10 +55,9 @@ class Wishart(WithCovariance, ExponentialFamily):
         if least <= size - 1:
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}.")
         if least < size:
-            warnings.warn(
+            warn(
                 "Low df values detected. Singular samples are highly likely to occur for "
                 "ndim - 1 < df < ndim.",
-                stacklevel=2,
             )
         self.__dict__[name] = matrix.expand((*batch, size, size))
         super().__init__(batch, (size, size), validate_args=validate_args)
@@ -119,7 +118,7 @@ class Wishart(WithCovariance, ExponentialFamily):
             valid = self.support.check(sample)
             if bool(valid.all()):
                 break
-            warnings.warn("Singular sample detected.", stacklevel=2)
+            warn("Singular sample detected.")
             sample = gt.where(valid[..., None, None], sample, self._bartlett(sample_shape))
         return sample
 

@@ -4,6 +4,8 @@ They follow PyTorch's `torch.func`. They may be nested: `vmap(grad(loss), in_dim
 computes the gradients of each sample.
 """
 
+from gt._public import show_callers
+
 from .gradients import (
     grad,
     grad_and_value,
@@ -35,3 +37,5 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+show_callers(globals())

@@ -238,6 +238,7 @@ from .upsampling import (
 )
 
 from . import utils  # isort: skip
+from gt._public import show_callers
 
 # fmt: off
 if TYPE_CHECKING:
@@ -293,3 +294,6 @@ def __getattr__(name: str) -> object:
 
         return getattr(optim, name)
     raise AttributeError(f"module 'gt.nn' has no attribute '{name}'")
+
+
+show_callers(globals())

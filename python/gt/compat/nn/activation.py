@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import InitVar
 from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 from gt.nn import functional as F
 
 from . import init as _init
@@ -76,10 +76,9 @@ class Hardtanh(Forwarding, function=F.hardtanh):
     def __post_init__(self, min_value: float | None, max_value: float | None) -> None:
         for name, given in (("min_val", min_value), ("max_val", max_value)):
             if given is not None:
-                warnings.warn(
+                warn(
                     f"keyword argument `{name}ue` is deprecated and renamed to `{name}`",
                     FutureWarning,
-                    stacklevel=4,
                 )
                 setattr(self, name, given)
         if self.max_val <= self.min_val:

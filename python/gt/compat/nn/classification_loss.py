@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from dataclasses import InitVar
 from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 from gt.nn import functional as F
 
 from .forwarding import options
@@ -51,9 +51,7 @@ class NLLLoss2d(NLLLoss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ):
-        warnings.warn(
-            "`NLLLoss2d` has been deprecated: NLLLoss is the same", FutureWarning, stacklevel=2
-        )
+        warn("`NLLLoss2d` has been deprecated: NLLLoss is the same", FutureWarning)
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 

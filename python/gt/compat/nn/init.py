@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
+from gt._public import show_callers
 from gt.autograd import no_grad
 
 __all__ = [
@@ -97,10 +98,9 @@ def trunc_normal_(
     Applies the inverse of the normal distribution function to uniform random numbers.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
             "values may be incorrect.",
-            stacklevel=2,
         )
     low, high = (math.erf((bound - mean) / std / math.sqrt(2.0)) for bound in (a, b))
     with no_grad():
@@ -192,7 +192,7 @@ def xavier_normal_(
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     """Return the standard deviation of He et al., ICCV 2015; None for an empty tensor."""
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return None
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
@@ -271,10 +271,9 @@ def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(
+        warn(
             f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
             FutureWarning,
-            stacklevel=2,
         )
         return function(*args, **kwargs)
 
@@ -293,3 +292,5 @@ kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
+
+show_callers(globals())

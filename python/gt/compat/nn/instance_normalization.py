@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from gt._gt import Tensor
+from gt._lines import warn
 from gt.nn import functional as F
 
 from .batch_normalization import _LazyNormBase, _NormBase, check_axes
@@ -44,7 +44,7 @@ class _InstanceNorm(_NormBase):
             )
             if self.affine:
                 raise ValueError(told)
-            warnings.warn(f"{told} num_features is not used because affine=False", stacklevel=2)
+            warn(f"{told} num_features is not used because affine=False")
         if axis == 0:
             return self._normalized(input.unsqueeze(0)).squeeze(0)
         return self._normalized(input)

@@ -285,8 +285,6 @@ class Module(Tree, States, Compilable, Calling):
         """Return the module itself: threads share its tensors anyway."""
         return self
 
-    # Text and copies.
-
     def extra_repr(self) -> str:
         """Return the text between the parentheses of the module's repr."""
         return ""

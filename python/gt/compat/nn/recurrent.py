@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 from gt.nn.functional import dropout as drop
 from gt.nn.functional import linear
 
@@ -249,11 +249,10 @@ def _check(
             f"zeroed, not {dropout!r}"
         )
     if dropout > 0 and num_layers == 1:
-        warnings.warn(
+        warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
             f"expects num_layers greater than 1, but got dropout={dropout} and "
             f"num_layers={num_layers}",
-            stacklevel=5,
         )
     for name, value in (("bias", bias), ("batch_first", batch_first)):
         if not isinstance(value, bool):

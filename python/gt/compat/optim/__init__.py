@@ -3,6 +3,7 @@
 # Whole packages first: two threads that import a package's modules in another order would meet
 # one that is half imported.
 import gt.nn  # noqa: F401
+from gt._public import show_callers
 
 from . import lr_scheduler, swa_utils
 from .adafactor import Adafactor
@@ -36,3 +37,5 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+show_callers(globals())

@@ -6,7 +6,8 @@ from typing import Any
 
 from gt._gt import Tensor, primitives
 
-from .optimizer import Group, Optimizer, Parameters, at_least_zero, decayed
+from .checks import at_least_zero
+from .optimizer import Group, Optimizer, Parameters, decayed
 from .options import options
 
 

@@ -6,7 +6,7 @@ import copy
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, SupportsFloat, TypeAlias
+from typing import Any, TypeAlias
 
 import gt
 from gt import _gt
@@ -14,6 +14,8 @@ from gt._gt import Tensor
 from gt.autograd import enable_grad
 from gt.nn.hooks import RemovableHandle, add_hook
 from gt.nn.module import forget_grad
+
+from .checks import at_least_zero, check_betas, check_params, check_rate
 
 Group: TypeAlias = dict[str, Any]
 #: What is called before or after a step, or with a state.
@@ -43,8 +45,7 @@ class Optimizer:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]):
-        if isinstance(params, Tensor):
-            raise TypeError("an optimizer takes a list of parameters or of dicts, not a tensor")
+        check_params(type(self).__name__, params)
         given: list[Any] = list(params)
         if not given:
             raise ValueError(
@@ -136,11 +137,9 @@ class Optimizer:
     def _check(self, group: Group) -> None:
         """Raise an error if a group's options are invalid."""
         if (lr := group.get("lr")) is not None:
-            _check_rate(lr)
+            check_rate(lr)
         at_least_zero(group, "lr", "weight_decay", "eps", "momentum")
-        for beta in group.get("betas", ()):
-            if not 0 <= beta < 1:
-                raise ValueError(f"betas are {group['betas']}, each must be at least 0 and below 1")
+        check_betas(group.get("betas", ()))
 
     @property
     def params(self) -> list[Tensor]:
@@ -154,7 +153,7 @@ class Optimizer:
 
     @lr.setter
     def lr(self, lr: float) -> None:
-        _check_rate(lr)
+        check_rate(lr)
         for group in self.param_groups:
             self._check({**group, "lr": lr})
         for group in self.param_groups:
@@ -377,24 +376,6 @@ def _as_complex(value: Any) -> Any:
 
 def _retains(parameter: Tensor) -> bool:
     return bool(parameter.retains_grad)
-
-
-def _check_rate(lr: Any) -> None:
-    """Raise an error if `lr` is not a number or a one-element tensor."""
-    if not isinstance(lr, SupportsFloat):
-        raise TypeError(f"lr must be a number or a one-element tensor, not {lr!r}")
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-
-
-def at_least_zero(group: Group, *names: str) -> None:
-    """Raise an error if any of these options is negative."""
-    for name in names:
-        value = group.get(name)
-        values = value if isinstance(value, tuple) else (value,)
-        for each in values:
-            if each is not None and not isinstance(each, Tensor) and not each >= 0:
-                raise ValueError(f"{name} is {value}, which must not be negative")
 
 
 def decayed(parameter: Tensor, grad: Tensor, group: Group, decoupled: bool = False) -> Tensor:

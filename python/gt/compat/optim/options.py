@@ -9,6 +9,8 @@ from typing import Any
 def options(arguments: dict[str, Any], first: Iterable[str] = ()) -> dict[str, Any]:
     """Return the options among the arguments of an optimizer's constructor, for `defaults`.
 
+    `betas` become a tuple, as in PyTorch, so that the list of a configuration can be saved.
+
     Args:
         arguments: the constructor's `locals()`.
         first: the options to list first, where PyTorch lists them in another order than that of
@@ -16,4 +18,6 @@ def options(arguments: dict[str, Any], first: Iterable[str] = ()) -> dict[str, A
     """
     others = ("self", "params", "__class__")
     given = {name: value for name, value in arguments.items() if name not in others}
+    if "betas" in given:
+        given["betas"] = tuple(given["betas"])
     return {**{name: given[name] for name in first}, **given}

@@ -8,6 +8,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._public import show_callers
 from gt.nn.module import Module
 
 from .lr_scheduler.base import LRScheduler, cosine, for_each_group
@@ -223,3 +224,6 @@ class SWALR(LRScheduler):
             start = goal if before == 1 else (group["lr"] - before * goal) / (1 - before)
             rates.append(goal * now + start * (1 - now))
         return rates
+
+
+show_callers(globals())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor
+from gt._lines import warn
 from gt.autograd import enable_grad, is_grad_enabled
 from gt.ops.autocast import set_lower, state
 
@@ -17,6 +17,8 @@ from ._closures import used_tensors
 
 class CheckpointError(RuntimeError):
     """A function's results differ in shape or dtype when they are recomputed."""
+
+    __module__ = "gt.utils.checkpoint"
 
 
 class Call:
@@ -75,11 +77,10 @@ class Call:
         return _replaced(results, {id(tensors[place]): each for place, each in places})
 
     def _as_it_is(self) -> Any:
-        warnings.warn(
+        warn(
             "checkpoint: the function uses a tensor that requires gradients, is not among its "
             "arguments, and is computed from others or was not found: its intermediate results "
             "are kept\n  hint: pass the tensor, or the module that holds it, as an argument",
-            stacklevel=4,
         )
         args, kwargs = self.arguments
         return self.function(*args, **kwargs)

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gt._public import show_callers
 from gt.autograd import is_grad_enabled
 from gt.nn.containers import Sequential
 
@@ -181,3 +182,6 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Do nothing: all of a function is always recomputed."""
     yield
+
+
+show_callers(globals())

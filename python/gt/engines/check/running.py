@@ -7,7 +7,8 @@ from gt.engines.check.operations import described
 from gt.engines.check.programs import Program
 from gt.engines.check.reference import Reference
 from gt.engines.check.values import difference, get, put, to_array
-from gt.engines.engine import Engine, StepError
+from gt.engines.engine import Engine
+from gt.engines.step_error import StepError
 
 Run = Callable[[list[Any]], Any]
 

@@ -3,11 +3,12 @@
 import hashlib
 import os
 import platform
-import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
 import jax
+
+from gt._lines import warn
 
 #: The maximum size in bytes; least recently used entries are evicted first.
 _MOST = 1 << 30
@@ -24,9 +25,8 @@ def keep_compiled_code() -> None:
         return
     if find_spec("filelock") is None:
         if named:
-            warnings.warn(
+            warn(
                 "GT_COMPILE_CACHE: JAX needs the package filelock for it: pip install filelock",
-                stacklevel=2,
             )
         return
     try:
@@ -36,7 +36,7 @@ def keep_compiled_code() -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
         if named:
-            warnings.warn(f"GT_COMPILE_CACHE: {error}", stacklevel=2)
+            warn(f"GT_COMPILE_CACHE: {error}")
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", _MOST)

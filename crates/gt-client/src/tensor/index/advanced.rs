@@ -80,7 +80,7 @@ impl AdvancedIndex {
 fn flat_index(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<(Tensor, Shape)> {
     let shapes = tensors.iter().map(|(_, index)| index.shape());
     let broadcast =
-        shapes.clone().try_fold(Shape::SCALAR, |all, next| all.broadcast(&next, "index"));
+        shapes.clone().try_fold(Shape::SCALAR, |all, next| all.broadcast(&next, "indexing"));
     if broadcast.is_err() {
         return Err(Error::IndexShapes { shapes: shapes.collect() }.into());
     }

@@ -110,7 +110,7 @@ impl Resolved {
         let length = shape[axis];
         let index = if at < 0 { at + length as i64 } else { at };
         if index < 0 || index >= length as i64 {
-            return Err(Error::BadIndex { operation: "index", index: at, axis, length }.into());
+            return Err(Error::BadIndex { operation: "indexing", index: at, axis, length }.into());
         }
         self.region(index, 1, 1);
         Ok(())

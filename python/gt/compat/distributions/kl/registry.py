@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from gt._gt import Tensor
+from gt._lines import warn
 
 from ..distribution import Distribution
 
@@ -61,10 +61,9 @@ def _find(type_p: type, type_q: type) -> Callable[[Any, Any], Tensor] | None:
     by_p = min(matches, key=lambda match: (place_p(match[0]), place_q(match[1])))
     by_q = min(matches, key=lambda match: (place_q(match[1]), place_p(match[0])))
     if _REGISTRY[by_p] is not _REGISTRY[by_q]:
-        warnings.warn(
+        warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
             f"Please register_kl({by_p[0].__name__}, {by_q[1].__name__})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return _REGISTRY[by_p]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gt
 from gt._gt import Tensor, dtype, has_halves, tensor_beside
+from gt._lines import warn
 from gt.ops.annotations import P, T
 from gt.ops.registry import COMPOSITES, function
 
@@ -156,7 +156,5 @@ def reduction_of(reduction: str, size_average: Any = None, reduce: bool | None =
     if isinstance(size_average, str):
         return size_average
     meant = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce are deprecated: give reduction='{meant}' instead", stacklevel=4
-    )
+    warn(f"size_average and reduce are deprecated: give reduction='{meant}' instead")
     return meant

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import gt
 from gt._gt import Tensor, float32, rand_like
+from gt._lines import warn
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
@@ -131,10 +131,9 @@ def dropout3d(
 
 def _warn_of_axes(name: str, input: Tensor, expected: tuple[int, ...]) -> None:
     if input.ndim not in expected:
-        warnings.warn(
+        warn(
             f"{name}: the input of shape {input.shape} does not have {expected[0]} axes: axis 1 is "
             "taken as the channels",
-            stacklevel=4,
         )
 
 

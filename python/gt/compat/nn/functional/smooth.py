@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import gt
 from gt._gt import Tensor, primitives, rand_like
+from gt._lines import warn
 from gt.ops.annotations import DType
 from gt.ops.elementwise import softplus
 from gt.ops.registry import function
@@ -196,7 +195,7 @@ def _axis(name: str, input: Tensor, dim: int | None, level: int) -> int:
     if dim is not None:
         return dim
     dim = 0 if input.ndim in (0, 1, 3) else 1
-    warnings.warn(f"{name}: no axis is given, using {dim}: give dim={dim}", stacklevel=level + 1)
+    warn(f"{name}: no axis is given, using {dim}: give dim={dim}")
     return dim
 
 

@@ -1,5 +1,7 @@
 """Utilities of modules: gradient clipping, parametrizations, pruning, sequences and more."""
 
+from gt._public import show_callers
+
 from . import parametrizations, parametrize, prune, rnn, stateless
 from .clip_grad import (
     clip_grad_norm,
@@ -48,3 +50,5 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+show_callers(globals())

@@ -6,11 +6,11 @@ Norms and factors are tensors that are not fetched, so a training loop does not 
 from __future__ import annotations
 
 import types
-import warnings
 from collections.abc import Iterable
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 from gt.autograd import no_grad
 
 Tensors = Tensor | Iterable[Tensor]
@@ -99,9 +99,7 @@ def clip_grad_norm_(
     is_generator = isinstance(parameters, types.GeneratorType)
     listed = _listed(parameters)
     if is_generator and not listed:
-        warnings.warn(
-            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
-        )
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
     total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
@@ -115,10 +113,9 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Call `clip_grad_norm_`, under its deprecated name."""
-    warnings.warn(
+    warn(
         "`gt.nn.utils.clip_grad_norm` is now deprecated in favor of `gt.nn.utils.clip_grad_norm_`.",
         FutureWarning,
-        stacklevel=2,
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

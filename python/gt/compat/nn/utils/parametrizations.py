@@ -6,6 +6,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._public import show_callers
 from gt.autograd import no_grad
 from gt.nn.functional import normalize
 
@@ -278,3 +279,6 @@ def _weight(module: Any, name: str) -> Tensor:
     if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     return weight
+
+
+show_callers(globals())

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gt._gt import Tensor
+from gt._public import show_callers
 from gt.autograd import no_grad
 
 from ..containers import ModuleDict
@@ -238,3 +239,6 @@ def _computed(tensor_name: str) -> property:
         self.parametrizations[tensor_name].right_inverse(value)
 
     return property(value, assign)
+
+
+show_callers(globals())

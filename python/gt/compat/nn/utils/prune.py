@@ -7,6 +7,7 @@ from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._public import show_callers
 
 from ..module import Module
 from ._pruning import BasePruningMethod, PruningContainer, pruning_hooks
@@ -188,3 +189,6 @@ def remove(module: Any, name: str) -> Any:
 def is_pruned(module: Module) -> bool:
     """Return whether a parameter of a module or of a descendant is pruned."""
     return any(pruning_hooks(submodule) for submodule in module.modules())
+
+
+show_callers(globals())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from gt._gt import Tensor
+from gt._lines import warn
 
 
 def functional_call(
@@ -20,11 +20,10 @@ def functional_call(
     """Call `gt.func.functional_call`, and warn that this name is deprecated."""
     import gt.func  # it needs gt.nn
 
-    warnings.warn(
+    warn(
         "`gt.nn.utils.stateless.functional_call` is deprecated; please use "
         "`gt.func.functional_call` instead, which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
     )
     return gt.func.functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict

@@ -5,11 +5,11 @@ Salimans and Kingma, Weight Normalization, https://arxiv.org/abs/1602.07868
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import gt
 from gt._gt import Tensor
+from gt._lines import warn
 
 from ..module import Module
 from ..parameter import Parameter
@@ -44,11 +44,10 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Register the hook on a module."""
-        warnings.warn(
+        warn(
             "`gt.nn.utils.weight_norm` is deprecated in favor of "
             "`gt.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
-            stacklevel=3,
         )
         need_no_hook(module, WeightNorm, name, "weight_norm")
         norm, weight = WeightNorm(name, dim), getattr(module, name)

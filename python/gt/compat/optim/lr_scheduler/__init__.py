@@ -1,5 +1,7 @@
 """Learning rate schedules, as in `torch.optim.lr_scheduler`."""
 
+from gt._public import show_callers
+
 from .base import LRScheduler
 from .composed import ChainedScheduler, SequentialLR
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
@@ -34,3 +36,5 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+show_callers(globals())

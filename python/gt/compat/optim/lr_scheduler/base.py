@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from gt._gt import Tensor
+from gt._lines import warn
 
 from ..optimizer import Group, Optimizer
 
@@ -75,11 +75,10 @@ class LRScheduler:
                 PyTorch.
         """
         if self._step_count == 1 and not self.optimizer._has_stepped:
-            warnings.warn(
+            warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in "
                 "the opposite order, or the first rate of the schedule is skipped.",
                 UserWarning,
-                stacklevel=2,
             )
         self._step_count += 1
         if epoch is not None:
@@ -104,11 +103,10 @@ class LRScheduler:
 
     def _warn_unless_stepping(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "To get the last learning rate computed by the scheduler, please use "
                 "`get_last_lr()`.",
                 UserWarning,
-                stacklevel=3,
             )
 
     def _scaled(self, factor: float) -> list[Any]:
@@ -118,11 +116,10 @@ class LRScheduler:
 
 def warn_epoch() -> None:
     """Warn that the `epoch` argument of `step` is deprecated."""
-    warnings.warn(
+    warn(
         "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
         "Please use `scheduler.step()` to step the scheduler.",
         UserWarning,
-        stacklevel=3,
     )
 
 

@@ -1,0 +1,113 @@
+//! How an error that leaves a public function is shown.
+
+use std::collections::HashSet;
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+use gt::ir::ops;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTraceback, PyTuple, PyType};
+
+use crate::source;
+
+/// The names of all operations, by which messages of errors begin.
+static NAMES: LazyLock<RwLock<HashSet<&'static str>>> = LazyLock::new(|| {
+    let primitives = ops::ALL.iter();
+    let names = primitives.flat_map(|of| [of.name].into_iter().chain(of.aliases.iter().copied()));
+    RwLock::new(names.collect())
+});
+
+/// Whether tracebacks keep the frames of GT's own code.
+static KEEPS_FRAMES: LazyLock<bool> =
+    LazyLock::new(|| std::env::var("GT_FULL_TRACEBACK").is_ok_and(|value| value == "1"));
+
+/// The name of an operation in errors, or none.
+#[derive(Clone, Copy)]
+pub struct ShownName(Option<&'static str>);
+
+impl ShownName {
+    /// The name lives as long as the process, like public functions.
+    pub fn new(name: Option<String>) -> Self {
+        let Some(name) = name else { return Self(None) };
+        let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = names.get(name.as_str()) {
+            return Self(Some(known));
+        }
+        let name: &'static str = Box::leak(name.into_boxed_str());
+        names.insert(name);
+        Self(Some(name))
+    }
+}
+
+/// Returns an error as the user sees it: frames of GT's own code are removed from its traceback,
+/// and a message that begins with the name of another operation begins with `shown` if GT raised
+/// the error.
+pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName) -> PyErr {
+    let Some(mut entry) = error.traceback(py).map(Bound::into_any) else { return error };
+    let mut kept = Vec::new();
+    let raised_by_gt = loop {
+        let own = is_own(&entry).unwrap_or(false);
+        if !own {
+            kept.push(entry.clone());
+        }
+        match entry.getattr(intern!(py, "tb_next")) {
+            Ok(next) if !next.is_none() => entry = next,
+            _ => break own,
+        }
+    };
+    if raised_by_gt && let Some(name) = shown.0 {
+        rename(error.value(py), name);
+    }
+    if !*KEEPS_FRAMES {
+        // A failure to make the traceback, such as one for want of memory, leaves it as it was.
+        if let Ok(traceback) = joined(py, &kept) {
+            error.set_traceback(py, traceback);
+        }
+    }
+    error
+}
+
+/// Whether an entry of a traceback is of GT's own code.
+fn is_own(entry: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = entry.py();
+    let code = entry.getattr(intern!(py, "tb_frame"))?.getattr(intern!(py, "f_code"))?;
+    let file = code.getattr(intern!(py, "co_filename"))?;
+    let file = file.cast::<PyString>()?.to_cow()?;
+    Ok(source::is_own(&file))
+}
+
+/// Returns a traceback of some entries of another one, if there are any.
+fn joined<'py>(
+    py: Python<'py>,
+    entries: &[Bound<'py, PyAny>],
+) -> PyResult<Option<Bound<'py, PyTraceback>>> {
+    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let kind = KIND.import(py, "types", "TracebackType")?;
+    let mut next = None;
+    for entry in entries.iter().rev() {
+        let frame = entry.getattr(intern!(py, "tb_frame"))?;
+        let (last, line) = (intern!(py, "tb_lasti"), intern!(py, "tb_lineno"));
+        let made = kind.call1((next, frame, entry.getattr(last)?, entry.getattr(line)?))?;
+        next = Some(made.cast_into::<PyTraceback>()?);
+    }
+    Ok(next)
+}
+
+/// Lets a message that begins with the name of another operation begin with `name`.
+fn rename(error: &Bound<'_, PyAny>, name: &str) {
+    let py = error.py();
+    let renamed = || {
+        let args = error.getattr(intern!(py, "args")).ok()?.cast_into::<PyTuple>().ok()?;
+        let text: String = args.get_item(0).ok()?.extract().ok()?;
+        let (operation, rest) = text.split_once(": ")?;
+        let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
+        if args.len() != 1 || operation == name || !names.contains(operation) {
+            return None;
+        }
+        let args = PyTuple::new(py, [format!("{name}: {rest}")]).ok()?;
+        error.setattr(intern!(py, "args"), args).ok()
+    };
+    // A message of another form stays as it is.
+    let _: Option<()> = renamed();
+}

@@ -1,0 +1,42 @@
+//! The address and the key file of a server, as users pass them.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString};
+
+/// Returns an address, for the function `name`.
+pub fn parse_address(name: &str, address: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = address.cast::<PyString>() {
+        return text.extract();
+    }
+    let hint = match address.cast::<PyInt>() {
+        Ok(port) => format!("gt.{name}('localhost:{port}')"),
+        Err(_) => format!("gt.{name}('HOST:PORT')"),
+    };
+    Err(PyTypeError::new_err(format!(
+        "{name}: the address is {}, expected a string 'HOST:PORT' or 'ipc:///PATH'\n  hint: {hint}",
+        address.repr()?
+    )))
+}
+
+/// Returns the path of a key file, for the function `name`.
+pub fn parse_key_file(
+    name: &str,
+    address: &str,
+    key_file: Option<Bound<'_, PyAny>>,
+) -> PyResult<Option<PathBuf>> {
+    let Some(given) = key_file else { return Ok(None) };
+    if let Ok(path) = given.extract() {
+        return Ok(Some(path));
+    }
+    let hint = match given.cast::<PyInt>() {
+        Ok(port) => format!("the port belongs to the address: gt.{name}('{address}:{port}')"),
+        Err(_) => format!("gt.{name}('{address}', key_file='PATH')"),
+    };
+    Err(PyTypeError::new_err(format!(
+        "{name}: the key file is {}, expected a path\n  hint: {hint}",
+        given.repr()?
+    )))
+}

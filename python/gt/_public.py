@@ -1,0 +1,48 @@
+"""Errors that leave what a module offers to users show the users' lines, and none of GT's own."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from gt._gt import public_function
+
+#: Special methods that users call, by name or by an operator.
+_SPECIAL = {
+    "__init__",
+    "__call__",
+    "__getitem__",
+    "__setitem__",
+    "__enter__",
+    "__iter__",
+    "__len__",
+}
+
+
+def show_callers(namespace: dict[str, Any]) -> None:
+    """Make the functions, constructors and public methods of a module public functions.
+
+    Args:
+        namespace: the module's `globals()`, at its end; the names in its `__all__` are public.
+    """
+    for name in namespace["__all__"]:
+        value = namespace.get(name)
+        if isinstance(value, types.FunctionType) and _is_own(value):
+            namespace[name] = public_function(value)
+        elif isinstance(value, type):
+            for kind in filter(_is_own, value.__mro__):
+                _show_callers_of_methods(kind)
+    if "__getattr__" in namespace:
+        namespace["__getattr__"] = public_function(namespace["__getattr__"])
+
+
+def _show_callers_of_methods(kind: type) -> None:
+    for name, member in list(vars(kind).items()):
+        # `forward` is called by `Module.__call__`, which is a public function.
+        is_public = name in _SPECIAL or not (name.startswith("_") or name == "forward")
+        if isinstance(member, types.FunctionType) and is_public:
+            setattr(kind, name, public_function(member))
+
+
+def _is_own(value: Any) -> bool:
+    return (value.__module__ or "").partition(".")[0] == "gt"
