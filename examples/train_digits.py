@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> tuple[float, list[float]]:
     if args.connect:
         gt.connect(args.connect)
     gt.manual_seed(0)
-    writer = None
+    writer: Any = None
     if args.log:
         from gt.utils.tensorboard import SummaryWriter  # needs a package that GT does not
 
