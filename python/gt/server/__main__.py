@@ -10,6 +10,7 @@ import threading
 
 from gt import _gt
 from gt._processes import at_least, join_address, size, stop_at_signals
+from gt.engines.gpus import has_traces
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -114,6 +115,11 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"the port is {args.port}, expected 1 to 65535")
     address = f"ipc://{args.ipc}" if args.ipc else join_address(args.host, args.port)
     gpus = _gpus(args.spawn_gpu_workers)
+    if gpus and not has_traces():
+        parser.error(
+            f"--spawn-gpu-workers is {args.spawn_gpu_workers}, but this machine has no GPU\n"
+            f"  hint: `gt worker --address {address}` starts a worker on the CPU"
+        )
     if len(gpus) < args.spawn_gpu_workers:
         parser.error(
             f"--spawn-gpu-workers is {args.spawn_gpu_workers}, but CUDA_VISIBLE_DEVICES names "
