@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from gt._gt import synchronize
+from gt._paths import add_modules
 from gt.random import manual_seed as _manual_seed
 from gt.random import seed as _seed
 
@@ -109,6 +110,9 @@ def set_rng_state_all(new_states: Any) -> None:
             "set_rng_state_all: got states, but there are no GPUs to choose\n"
             "  hint: gt.set_rng_state(...) applies to all workers"
         )
+
+
+add_modules(__name__, {"memory": __name__, "random": __name__})
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from gt import _gt, amp
+from gt._paths import add_modules
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -53,3 +54,6 @@ def _warn(old: str, new: str) -> None:
         FutureWarning,
         stacklevel=3,
     )
+
+
+add_modules(__name__, {"autocast_mode": __name__, "common": __name__, "grad_scaler": __name__})

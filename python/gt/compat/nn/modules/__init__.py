@@ -1,0 +1,43 @@
+"""The modules of `gt.nn` under PyTorch's paths, such as `gt.nn.modules.batchnorm`."""
+
+import gt.nn
+from gt._paths import add_modules
+from gt.nn import *  # noqa: F403
+
+from . import utils  # noqa: F401
+
+__all__ = [name for name in gt.nn.__all__ if isinstance(getattr(gt.nn, name), type)]
+
+add_modules(
+    __name__,
+    {
+        "activation": "gt.nn.activation gt.nn.smooth_activation gt.nn.softmax gt.nn.attention",
+        "adaptive": "gt.nn.adaptive_softmax",
+        "batchnorm": "gt.nn.batch_normalization",
+        "channelshuffle": "gt.nn.pixels",
+        "container": "gt.nn.containers gt.nn.parameter_containers",
+        "conv": "gt.nn.convolution gt.nn.transposed_convolution gt.nn.lazy_convolution "
+        f"{__name__}.utils",
+        "distance": "gt.nn.distance",
+        "dropout": "gt.nn.dropout",
+        "flatten": "gt.nn.flatten",
+        "fold": "gt.nn.folding",
+        "instancenorm": "gt.nn.instance_normalization",
+        "lazy": "gt.nn.lazy",
+        "linear": "gt.nn.linear gt.nn.attention",
+        "loss": "gt.nn.loss gt.nn.classification_loss gt.nn.margin_loss",
+        "module": "gt.nn.module gt.nn.states gt.nn.hooks",
+        "normalization": "gt.nn.normalization",
+        "padding": f"gt.nn.padding {__name__}.utils",
+        "pixelshuffle": "gt.nn.pixels",
+        "pooling": f"gt.nn.pooling gt.nn.adaptive_pooling {__name__}.utils",
+        "rnn": "gt.nn.recurrent gt.nn.recurrent_cells",
+        "sparse": "gt.nn.sparse",
+        "transformer": "gt.nn.transformer gt.nn.transformer_layers",
+        "upsampling": "gt.nn.upsampling",
+    },
+)
+
+# Names that programs import although they are private.
+module._IncompatibleKeys = gt.nn.states.IncompatibleKeys  # type: ignore[name-defined]  # noqa: F821
+transformer._get_clones = gt.nn.transformer._copies  # type: ignore[name-defined]  # noqa: F821
