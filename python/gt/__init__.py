@@ -179,6 +179,7 @@ __all__ = [
     "__version__",
     "accelerator",
     "amp",
+    "ao",
     "are_deterministic_algorithms_enabled",
     "autocast",
     "autograd",
@@ -222,6 +223,7 @@ __all__ = [
     "float64",
     "from_numpy",
     "func",
+    "futures",
     "fx",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
@@ -261,17 +263,20 @@ __all__ = [
     "mps",
     "multiprocessing",
     "nan",
+    "nested",
     "newaxis",
     "nn",
     "no_grad",
     "onnx",
     "optim",
     "overrides",
+    "package",
     "pi",
     "preserve_format",
     "profiler",
     "progress",
     "quantization",
+    "quasirandom",
     "random",
     "register_config",
     "rescale",
@@ -322,6 +327,7 @@ def __dir__() -> list[str]:
 #: Modules that are imported at their first use: few programs need them all.
 _LATER = (
     "accelerator",
+    "ao",
     "backends",
     "client",
     "compiler",
@@ -334,6 +340,7 @@ _LATER = (
     "errors",
     "export",
     "fft",
+    "futures",
     "fx",
     "hub",
     "jit",
@@ -341,12 +348,15 @@ _LATER = (
     "masked",
     "mps",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "optim",
     "overrides",
+    "package",
     "profiler",
     "quantization",
+    "quasirandom",
     "serialization",
     "signals",
     "sparse",
@@ -363,6 +373,7 @@ _LATER = (
 if _TYPE_CHECKING:
     from gt import (  # noqa: F401
         accelerator,
+        ao,
         backends,
         client,
         compiler,
@@ -404,7 +415,7 @@ if _TYPE_CHECKING:
 
 def __getattr__(name: str) -> _Any:
     """Import a module of `_LATER`, or raise an error that suggests the closest name."""
-    if name in _LATER:
+    if name in _LATER or name in ("_dynamo", "_inductor"):
         import importlib as _importlib
 
         return _importlib.import_module(f"gt.{name}")

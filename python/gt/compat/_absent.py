@@ -5,6 +5,9 @@ The import succeeds, so that a program which does not use the name runs; using i
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, NoReturn
 
 
@@ -30,3 +33,19 @@ def absent(name: str, hint: str) -> Any:
 def absent_names(module: str, names: str, hint: str) -> dict[str, Any]:
     """Return `absent` for some names of a module, separated by spaces, by name."""
     return {name: absent(f"{module}.{name}", hint) for name in names.split()}
+
+
+def add_absent_modules(package: str, names: Mapping[str, str], hint: str) -> None:
+    """Add modules of such names to a package that is being imported.
+
+    Args:
+        package: the name of the package, such as "gt.distributed".
+        names: for each module, the names in it, separated by spaces.
+        hint: what to write instead.
+    """
+    for path, own in names.items():
+        module = ModuleType(f"{package}.{path}", f"Not available: {hint}.")
+        module.__dict__.update(absent_names(module.__name__, own, hint))
+        sys.modules[module.__name__] = module
+        within, _, name = path.rpartition(".")
+        setattr(sys.modules[f"{package}.{within}" if within else package], name, module)

@@ -1,8 +1,8 @@
 """Times of the named parts of a program, with the names and tables of PyTorch's profiler.
 
-While a profile records, a part's time lasts until the workers have computed it, so `record_function`
-waits for them. Single operations are not recorded: the instruction log of `gt trace` has them, and
-`gt.debug.get_worker_stats()` the times of repeated sequences.
+While a profile records, a part's time lasts until the workers have computed it, so
+`record_function` waits for them. Single operations are not recorded: the instruction log of
+`gt trace` has them, and `gt.debug.get_worker_stats()` the times of repeated sequences.
 """
 
 from __future__ import annotations
@@ -239,6 +239,8 @@ class record_function:
             profiling._events.append(event)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose calls are recorded as a part."""
+
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
             with record_function(self.name):

@@ -1,22 +1,19 @@
 """Types of arguments, for annotations."""
 
-from __future__ import annotations
+import os
+from typing import IO, TypeAlias
 
-from gt import Size as _Size
-from gt import device as _device
-from gt import dtype as _dtype
-from gt import layout as _layout
+from gt import Size, device, dtype, layout
 from gt._gt import Tensor
 
 __all__ = ["Device", "FileLike", "Number", "Tensor"]
 
-import os
-from typing import IO, Any, TypeAlias
-
 Number: TypeAlias = int | float | bool
-Device: TypeAlias = _device | str | int | None
+Device: TypeAlias = device | str | int | None
 FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
-_size: TypeAlias = _Size | list[int] | tuple[int, ...]
-_int, _float, _bool, _complex = int, float, bool, complex
+_Number = (int, float, bool)
 _TensorOrTensors: TypeAlias = Tensor | tuple[Tensor, ...]
-_device_t: TypeAlias = Any
+_TensorOrOptionalTensors: TypeAlias = Tensor | tuple[Tensor | None, ...]
+_bool, _bytes, _complex, _float, _int, _str = bool, bytes, complex, float, int, str
+_device, _dtype, _layout = device, dtype, layout
+_size: TypeAlias = Size | list[int] | tuple[int, ...]

@@ -2,6 +2,7 @@
 
 from typing import Any, NoReturn
 
+from gt._absent import absent_names
 from gt._gt import synchronize
 from gt._paths import add_modules
 from gt.random import manual_seed as _manual_seed
@@ -112,10 +113,22 @@ def set_rng_state_all(new_states: Any) -> None:
         )
 
 
+globals().update(
+    absent_names(
+        __name__,
+        "CUDAGraph Event ExternalStream Stream default_stream get_device_capability "
+        "get_device_name get_device_properties graph mem_get_info",
+        "check gt.cuda.is_available() first: there are no GPUs to choose, only workers have GPUs",
+    )
+)
 add_modules(__name__, {"memory": __name__, "random": __name__})
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> Any:
+    if name == "nvtx":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(
         f"gt.cuda has no '{name}': there are no GPUs to choose, only workers have GPUs\n"
         "  hint: check gt.cuda.is_available() first"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from gt._absent import absent_names
+from gt._absent import add_absent_modules
+from gt._paths import add_modules
 
 from . import collectives, groups
 from .collectives import (
@@ -115,27 +116,23 @@ def __getattr__(name: str) -> NoReturn:
     )
 
 
-def _add_absent() -> None:
-    """Add the modules that shard models over processes, which raise when they are used."""
-    import sys
-    from types import ModuleType
-
-    hint = "gt.signal.context shards parameters and batches over workers"
-    for path, names in {
+add_absent_modules(
+    __name__,
+    {
         "algorithms": "Join",
+        "algorithms.ddp_comm_hooks": "default_hooks powerSGD_hook",
         "checkpoint": "FileSystemReader FileSystemWriter load save",
         "device_mesh": "DeviceMesh init_device_mesh",
-        "elastic": "",
         "fsdp": "CPUOffload FullStateDictConfig FullyShardedDataParallel MixedPrecision "
         "ShardingStrategy StateDictType fully_shard",
+        "fsdp.wrap": "always_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy",
+        "nn": "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter",
         "optim": "DistributedOptimizer ZeroRedundancyOptimizer",
         "pipelining": "PipelineStage pipeline",
         "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
         "tensor": "DTensor Partial Replicate Shard distribute_module distribute_tensor",
-    }.items():
-        module = ModuleType(f"{__name__}.{path}", f"Absent: {hint}.")
-        module.__dict__.update(absent_names(module.__name__, names, hint))
-        sys.modules[module.__name__] = globals()[path] = module
-
-
-_add_absent()
+        "tensor.parallel": "ColwiseParallel RowwiseParallel parallelize_module",
+    },
+    "gt.signal.context shards parameters and batches over workers",
+)
+add_modules(__name__, {"distributed_c10d": "gt.distributed.groups gt.distributed.collectives"})

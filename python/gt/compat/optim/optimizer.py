@@ -18,6 +18,9 @@ from gt.nn.module import forget_grad
 Group: TypeAlias = dict[str, Any]
 Parameters: TypeAlias = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
 
+#: The default of options that must be given, in programs for PyTorch before version 2.
+required: Any = object()
+
 
 class Optimizer:
     """The base of optimizers, which update parameters from their gradients.

@@ -1,5 +1,7 @@
 """The modules of `gt.nn` under PyTorch's paths, such as `gt.nn.modules.batchnorm`."""
 
+import sys
+
 import gt.nn
 from gt._paths import add_modules
 from gt.nn import *  # noqa: F403
@@ -38,6 +40,18 @@ add_modules(
     },
 )
 
-# Names that programs import although they are private.
-module._IncompatibleKeys = gt.nn.states.IncompatibleKeys  # type: ignore[name-defined]  # noqa: F821
-transformer._get_clones = gt.nn.transformer._copies  # type: ignore[name-defined]  # noqa: F821
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    """Return a text whose lines after the first are indented."""
+    return s_.replace("\n", "\n" + " " * numSpaces)
+
+
+def _add_private_names() -> None:
+    """Add names that programs import although they are private in PyTorch."""
+    sys.modules[f"{__name__}.module"].__dict__.update(
+        _addindent=_addindent, _IncompatibleKeys=gt.nn.states.IncompatibleKeys
+    )
+    sys.modules[f"{__name__}.transformer"].__dict__.update(_get_clones=gt.nn.transformer._copies)
+
+
+_add_private_names()

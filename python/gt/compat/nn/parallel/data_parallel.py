@@ -6,7 +6,6 @@ from typing import Any
 
 from gt.nn.module import Module
 
-
 __all__ = ["DataParallel", "data_parallel"]
 
 
