@@ -7,7 +7,7 @@ from typing import Any
 
 from gt._absent import absent_names
 
-__all__ = ["collect_all", "wait_all"]
+__all__ = ["wait_all"]
 
 
 def wait_all(futures: Iterable[Any]) -> list[Any]:

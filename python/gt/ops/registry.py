@@ -19,6 +19,7 @@ from gt._gt import Tensor, add_call, direct_method, faces, is_autocast
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
 from gt.ops.autocast import AutocastClass
+from gt.ops.foreign import in_tensors
 
 #: Every composite by its qualified name, such as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
@@ -163,6 +164,9 @@ def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Ca
                 return _autocast.call(autocast, function, args, kwargs)
             return function(*args, **kwargs)
         except (TypeError, AttributeError) as error:
+            converted = in_tensors(args, kwargs)
+            if converted is not None:
+                return operation(*converted[0], **converted[1])
             renamed = _renamed(function, kwargs)
             if renamed is not None:
                 return operation(*args, **renamed)

@@ -1,9 +1,21 @@
 """`torch.cuda` for PyTorch programs: there are no GPUs to choose, as the dispatcher chooses."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 from gt._absent import absent_names
 from gt._gt import synchronize
+from gt._legacy import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
 from gt._paths import add_modules
 from gt.random import manual_seed as _manual_seed
 from gt.random import seed as _seed
@@ -11,6 +23,16 @@ from gt.random import seed as _seed
 from . import amp
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "amp",
     "current_device",
     "device_count",

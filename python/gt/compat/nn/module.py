@@ -312,7 +312,7 @@ class Module(Tree, States, Compilable):
 
     def type(self, dst_type: Any) -> Module:
         """Convert all parameters and buffers to another dtype."""
-        return self._apply(lambda t: t.to(wanted_dtype((dst_type,), {})[0]))
+        return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Module:
         """Convert floating point parameters and buffers to float32."""
