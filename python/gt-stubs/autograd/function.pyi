@@ -2,4 +2,5 @@
 from gt.compat.autograd.function import (
     Context as Context,
     Function as Function,
+    once_differentiable as once_differentiable,
 )

@@ -82,6 +82,12 @@ def schedule(
     >>> [act(step).name for step in range(3)]
     ['NONE', 'WARMUP', 'RECORD_AND_SAVE']
     """
+    for name, value, least in (
+        *(("wait", wait, 0), ("warmup", warmup, 0), ("active", active, 1)),
+        *(("repeat", repeat, 0), ("skip_first", skip_first, 0)),
+    ):
+        if value < least:
+            raise ValueError(f"schedule: {name} is {value}, expected {least} or more")
 
     def act(step: int) -> ProfilerAction:
         if step < skip_first:

@@ -163,9 +163,7 @@ class WeightedRandomSampler(SeededSampler):
         self.generator = order.as_source(generator, "WeightedRandomSampler")
 
     def _order(self, seed: int) -> Iterator[int]:
-        return order.numbers(
-            order.weighted(self.weights, self.num_samples, self.replacement, seed)
-        )
+        return order.numbers(order.weighted(self.weights, self.num_samples, self.replacement, seed))
 
     def __len__(self) -> int:
         return self.num_samples

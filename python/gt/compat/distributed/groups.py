@@ -36,6 +36,7 @@ class Backend(str):
     UCC = "ucc"
 
     def __new__(cls, name: str) -> Backend:
+        """Return the name in lower case."""
         if not isinstance(name, str):
             raise ValueError(f"Backend: the name must be a string, not {type(name).__name__}")
         return super().__new__(cls, name.lower())
