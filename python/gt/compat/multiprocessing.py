@@ -14,7 +14,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 __all__ = [
-    *multiprocessing.__all__,  # type: ignore[attr-defined]
+    *multiprocessing.__all__,
     "ProcessContext",
     "ProcessExitedException",
     "ProcessRaisedException",
@@ -103,7 +103,7 @@ class ProcessContext:
         running = {process.sentinel: at for at, process in enumerate(self.processes)}
         running = {of: at for of, at in running.items() if self.processes[at].exitcode is None}
         for sentinel in wait(list(running), timeout) if running else ():
-            self.processes[running[sentinel]].join()  # type: ignore[index]
+            self.processes[running[sentinel]].join()
         failed = next((at for at, p in enumerate(self.processes) if p.exitcode), None)
         if failed is None:
             return all(process.exitcode == 0 for process in self.processes)
@@ -159,11 +159,11 @@ def start_processes(
         ProcessRaisedException: a process raised an exception.
         ProcessExitedException: a process ended with an exit code other than 0.
     """
-    context = multiprocessing.get_context(start_method)
+    context: Any = multiprocessing.get_context(start_method)
     processes, errors = [], []
     for at in range(nprocs):
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_call, args=(fn, at, args, sender), daemon=daemon)  # type: ignore[attr-defined]
+        process = context.Process(target=_call, args=(fn, at, args, sender), daemon=daemon)
         process.start()
         sender.close()
         processes.append(process)

@@ -9,7 +9,6 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-import gt
 from gt.formats.pickled import NotAllowed
 
 #: The classes and functions that users allow, by name.
@@ -58,10 +57,11 @@ def name_of(value: Any) -> str | None:
     if getattr(value, "__module__", None) is not None:
         name = _name(value)
         return name if _found(name) is value else None
-    for module in (gt, gt.nn.functional):
+    own = str(getattr(value, "__name__", ""))
+    for module in ("gt", "gt.nn.functional"):
         # Functions that are compiled have no module of their own.
-        if getattr(module, getattr(value, "__name__", ""), None) is value:
-            return f"{module.__name__}:{value.__name__}"
+        if value is not None and _found(f"{module}:{own}") is value:
+            return f"{module}:{own}"
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from gt._device import check_target
 from gt._gt import Tensor
@@ -312,7 +312,7 @@ class Module(Tree, States, Compilable):
 
     def type(self, dst_type: Any) -> Module:
         """Convert all parameters and buffers to another dtype."""
-        return self._apply(lambda t: t.type(dst_type))
+        return self._apply(lambda t: cast("Tensor", t.type(dst_type)))
 
     def float(self) -> Module:
         """Convert floating point parameters and buffers to float32."""

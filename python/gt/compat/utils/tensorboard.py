@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 from typing import Any
 
 from gt._gt import Tensor
@@ -17,17 +19,13 @@ def _writer_class() -> Any:
     Raises:
         ImportError: neither is installed.
     """
-    try:
-        from tensorboardX import SummaryWriter as writer
-    except ImportError:
-        try:
-            from torch.utils.tensorboard import SummaryWriter as writer
-        except ImportError as error:
-            raise ImportError(
-                "SummaryWriter: no package that writes files for TensorBoard is installed\n"
-                "  hint: pip install tensorboardX"
-            ) from error
-    return writer
+    for package in ("tensorboardX", "torch.utils.tensorboard"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(package).SummaryWriter
+    raise ImportError(
+        "SummaryWriter: no package that writes files for TensorBoard is installed\n"
+        "  hint: pip install tensorboardX"
+    )
 
 
 class SummaryWriter:

@@ -5,8 +5,10 @@ import sys
 import gt.nn
 from gt._paths import add_modules
 from gt.nn import *  # noqa: F403
+from gt.nn.states import IncompatibleKeys
+from gt.nn.transformer import _copies  # type: ignore[attr-defined]
 
-from . import utils  # noqa: F401
+from . import utils  # type: ignore[no-redef]  # noqa: F401
 
 __all__ = [name for name in gt.nn.__all__ if isinstance(getattr(gt.nn, name), type)]
 
@@ -49,9 +51,9 @@ def _addindent(s_: str, numSpaces: int) -> str:
 def _add_private_names() -> None:
     """Add names that programs import although they are private in PyTorch."""
     sys.modules[f"{__name__}.module"].__dict__.update(
-        _addindent=_addindent, _IncompatibleKeys=gt.nn.states.IncompatibleKeys
+        _addindent=_addindent, _IncompatibleKeys=IncompatibleKeys
     )
-    sys.modules[f"{__name__}.transformer"].__dict__.update(_get_clones=gt.nn.transformer._copies)
+    sys.modules[f"{__name__}.transformer"].__dict__.update(_get_clones=_copies)
 
 
 _add_private_names()
