@@ -177,9 +177,7 @@ __all__ = [
     "Tensor",
     "WorkerError",
     "__version__",
-    "accelerator",
     "amp",
-    "ao",
     "are_deterministic_algorithms_enabled",
     "autocast",
     "autograd",
@@ -214,7 +212,6 @@ __all__ = [
     "dtype",
     "e",
     "enable_grad",
-    "export",
     "fft",
     "finfo",
     "float",
@@ -223,8 +220,6 @@ __all__ = [
     "float64",
     "from_numpy",
     "func",
-    "futures",
-    "fx",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
@@ -237,7 +232,6 @@ __all__ = [
     "get_signal_config",
     "gpu_workers",
     "half",
-    "hub",
     "iinfo",
     "inf",
     "inference_mode",
@@ -260,30 +254,20 @@ __all__ = [
     "manual_seed",
     "masked",
     "memory_format",
-    "mps",
-    "multiprocessing",
     "nan",
-    "nested",
     "newaxis",
     "nn",
     "no_grad",
-    "onnx",
     "optim",
-    "overrides",
-    "package",
     "pi",
     "preserve_format",
-    "profiler",
     "progress",
-    "quantization",
-    "quasirandom",
     "random",
     "register_config",
     "rescale",
     "safetensors",
     "save",
     "seed",
-    "serialization",
     "set_autocast_cache_enabled",
     "set_autocast_cpu_dtype",
     "set_autocast_dtype",
@@ -300,76 +284,35 @@ __all__ = [
     "set_rng_state",
     "short",
     "signal",
-    "sparse",
     "special",
     "status",
     "step",
-    "storage",
     "strided",
     "synchronize",
     "testing",
-    "torch_version",
-    "types",
     "uint8",
     "use_deterministic_algorithms",
     "utils",
-    "version",
     "vmap",
-    "xpu",
     *_operations,
 ]
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_LATER})
 
 
 #: Modules that are imported at their first use: few programs need them all.
-_LATER = (
-    "accelerator",
-    "ao",
-    "backends",
-    "client",
-    "compiler",
-    "cpu",
-    "cuda",
-    "data",
-    "demo",
-    "distributed",
-    "distributions",
-    "errors",
-    "export",
-    "fft",
-    "futures",
-    "fx",
-    "hub",
-    "jit",
-    "linalg",
-    "masked",
-    "mps",
-    "multiprocessing",
-    "nested",
-    "nn",
-    "onnx",
-    "optim",
-    "overrides",
-    "package",
-    "profiler",
-    "quantization",
-    "quasirandom",
-    "serialization",
-    "signals",
-    "sparse",
-    "special",
-    "storage",
-    "testing",
-    "torch_version",
-    "types",
-    "utils",
-    "version",
-    "xpu",
+_LATER = frozenset(
+    """
+    accelerator ao backends client compiler cpu cuda data demo distributed distributions
+    errors export fft futures fx hub jit linalg masked mps multiprocessing nested nn onnx
+    optim overrides package profiler quantization quasirandom serialization signals sparse
+    special storage testing torch_version types utils version xpu
+    """.split()
 )
 
+# fmt: off
 if _TYPE_CHECKING:
     from gt import (  # noqa: F401
         accelerator,
@@ -415,6 +358,7 @@ if _TYPE_CHECKING:
         version,
         xpu,
     )
+# fmt: on
 
 
 def __getattr__(name: str) -> _Any:

@@ -15,11 +15,10 @@ from gt.autograd import enable_grad
 from gt.nn.hooks import RemovableHandle, add_hook
 from gt.nn.module import forget_grad
 
+from .options import required  # noqa: F401
+
 Group: TypeAlias = dict[str, Any]
 Parameters: TypeAlias = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
-
-#: The default of options that must be given, in programs for PyTorch before version 2.
-required: Any = object()
 
 
 class Optimizer:
@@ -115,8 +114,7 @@ class Optimizer:
         self.param_groups.append(group)
 
     def _check_params(self, params: list[Any]) -> None:
-        known = {id(parameter) for parameter in self.params}
-        seen: set[int] = set()
+        known, seen = {id(parameter) for parameter in self.params}, set[int]()
         for parameter in params:
             if not isinstance(parameter, Tensor):
                 raise TypeError(f"a parameter must be a tensor, not {type(parameter).__name__}")
@@ -286,9 +284,8 @@ class Optimizer:
         if not hasattr(value, "shape"):
             return value
         if not isinstance(value, Tensor):
-            value = _gt.tensor_beside(
-                parameter, value.detach() if hasattr(value, "detach") else value
-            )
+            given = value.detach() if hasattr(value, "detach") else value
+            value = _gt.tensor_beside(parameter, given)
         value = value.detach().clone()
         return value.to(parameter.dtype) if parameter.is_floating_point() else value
 
