@@ -308,7 +308,7 @@ _LATER = frozenset(
     accelerator ao backends client compiler cpu cuda data demo distributed distributions
     errors export fft futures fx hub jit linalg masked mps multiprocessing nested nn onnx
     optim overrides package profiler quantization quasirandom serialization signals sparse
-    special storage testing torch_version types utils version xpu
+    special storage testing torch_version torchvision types utils version xpu
     """.split()
 )
 

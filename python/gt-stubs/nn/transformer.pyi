@@ -3,4 +3,5 @@ from gt.compat.nn.transformer import (
     Transformer as Transformer,
     TransformerDecoder as TransformerDecoder,
     TransformerEncoder as TransformerEncoder,
+    _copies as _copies,
 )

@@ -5,5 +5,4 @@ from gt.compat.optim.optimizer import (
     Parameters as Parameters,
     at_least_zero as at_least_zero,
     decayed as decayed,
-    required as required,
 )

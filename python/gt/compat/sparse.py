@@ -2,15 +2,19 @@
 
 from gt._absent import absent_names
 from gt.ops.matmul import mm
+from gt.ops.sparse import sparse_coo_tensor
 
-__all__ = ["mm"]
+__all__ = ["DoubleTensor", "FloatTensor", "LongTensor", "mm"]
+
+#: The legacy names of `gt.sparse_coo_tensor`.
+DoubleTensor = FloatTensor = LongTensor = sparse_coo_tensor
 
 globals().update(
     absent_names(
         __name__,
-        "DoubleTensor FloatTensor HalfTensor IntTensor LongTensor SparseSemiStructuredTensor "
+        "SparseSemiStructuredTensor "
         "addmm as_sparse_gradcheck log_softmax sampled_addmm softmax spdiags spsolve sum "
         "to_sparse_semi_structured",
-        "a dense tensor: gt.zeros(size).index_put_(tuple(indices), values, accumulate=True)",
+        "the function of dense tensors, such as gt.softmax: GT has no sparse tensors",
     )
 )

@@ -71,6 +71,7 @@ from gt.ops import (  # noqa: F401
     scatter,
     searching,
     shape,
+    sparse,
     special,
     spectrogram,
     split,

@@ -1,8 +1,8 @@
 """Arrays of NumPy's and tensors of PyTorch's as arguments of operations.
 
-Operators and primitives convert them themselves. A function that is written in Python meets them as
-they are, and is called again with tensors where it fails; with tensors of GT alone this costs
-nothing.
+Operators and primitives convert them themselves. A function that is written in Python gets tensors
+if its first argument is foreign; otherwise it meets them as they are, and is called again with
+tensors where it fails. With tensors of GT alone this costs nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor
+
+#: The modules of foreign classes of tensors.
+FOREIGN = frozenset(["numpy", "torch", "torch.nn.parameter"])
 
 
 def in_tensors(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:

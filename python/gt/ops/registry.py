@@ -19,7 +19,7 @@ from gt._gt import Tensor, add_call, direct_method, faces, is_autocast
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
 from gt.ops.autocast import AutocastClass
-from gt.ops.foreign import in_tensors
+from gt.ops.foreign import FOREIGN, in_tensors
 
 #: Every composite by its qualified name, such as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
@@ -159,6 +159,9 @@ def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Ca
 
     @functools.wraps(function)
     def operation(*args: Any, **kwargs: Any) -> Any:
+        if args and not isinstance(args[0], Tensor) and type(args[0]).__module__ in FOREIGN:
+            # It may have the methods that the function calls, and return arrays of its own.
+            args, kwargs = in_tensors(args, kwargs) or (args, kwargs)
         try:
             if is_autocast():
                 return _autocast.call(autocast, function, args, kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, cast
@@ -347,7 +348,12 @@ class Module(Tree, States, Compilable):
         return self
 
     def share_memory(self) -> Module:
-        """Return the module itself: threads share its tensors anyway."""
+        """Return the module itself, and warn: threads share its tensors, processes copy them."""
+        warnings.warn(
+            "share_memory: processes do not share tensors, and train copies of the module\n"
+            "  hint: use threads, or train in one process, which drives all workers",
+            stacklevel=2,
+        )
         return self
 
     # Text and copies.
