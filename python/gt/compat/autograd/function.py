@@ -38,6 +38,10 @@ class Context:
         self._constant = outputs
 
 
+#: PyTorch's name, for annotations.
+FunctionCtx = Context
+
+
 class Function:
     """A computation with a user-defined gradient.
 

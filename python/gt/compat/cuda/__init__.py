@@ -1,5 +1,6 @@
 """`torch.cuda` for PyTorch programs: there are no GPUs to choose, as the dispatcher chooses."""
 
+import contextlib
 from typing import Any
 
 from gt._absent import absent_names
@@ -32,9 +33,11 @@ __all__ = [
     "HalfTensor",
     "IntTensor",
     "LongTensor",
+    "OutOfMemoryError",
     "ShortTensor",
     "amp",
     "current_device",
+    "device",
     "device_count",
     "empty_cache",
     "get_rng_state_all",
@@ -87,6 +90,21 @@ def set_device(device: object) -> None:
 
 def empty_cache() -> None:
     """Do nothing: workers make the memory of freed tensors available to other sessions."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """Never raised: a worker without memory spills tensors, or raises `gt.WorkerError`."""
+
+
+class device(contextlib.nullcontext):
+    """A `with` block without effect: the dispatcher decides where to compute.
+
+    Args:
+        device: the GPU that PyTorch would compute with.
+    """
+
+    def __init__(self, device: Any):
+        super().__init__()
 
 
 def is_initialized() -> bool:

@@ -37,6 +37,7 @@ from .collectives import (
 )
 from .groups import (
     Backend,
+    DistBackendError,
     GroupMember,
     ProcessGroup,
     ReduceOp,
@@ -62,6 +63,7 @@ from .groups import (
 
 __all__ = [
     "Backend",
+    "DistBackendError",
     "GroupMember",
     "ProcessGroup",
     "ReduceOp",

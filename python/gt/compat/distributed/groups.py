@@ -26,6 +26,10 @@ class ReduceOp(enum.Enum):
     BXOR = "bxor"
 
 
+class DistBackendError(RuntimeError):
+    """Never raised: a group of one process sends nothing that could fail."""
+
+
 class Backend(str):
     """The name of a backend, in lower case."""
 
