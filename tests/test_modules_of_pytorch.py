@@ -74,7 +74,7 @@ def test_the_line_runs(line):
     "name",
     """onnx.export fx.symbolic_trace jit.load jit.ScriptModule export.export cuda.Stream
     distributed.fsdp.FullyShardedDataParallel nn.attention.flex_attention.flex_attention
-    sparse.FloatTensor quantization.QuantStub utils.cpp_extension.load
+    sparse.softmax quantization.QuantStub utils.cpp_extension.load
     nested.nested_tensor""".split(),
 )
 def test_what_gt_lacks_is_told_when_it_is_used(name):
@@ -186,6 +186,8 @@ def _fail(number):
 
 def test_processes():
     mp = gt.multiprocessing
+    with pytest.warns(UserWarning, match="processes get copies"):
+        gt.nn.Linear(1, 1).share_memory()
     queue = mp.get_context("spawn").SimpleQueue()
     assert mp.spawn(_add, args=(queue, gt.ones(2)), nprocs=1) is None
     assert queue.get() == (0, [1, 1])

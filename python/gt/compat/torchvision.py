@@ -76,7 +76,7 @@ def _from_torch(value: Any) -> Any:
 io = _Functions(f"{__name__}.io", "torchvision.io")
 ops = _Functions(f"{__name__}.ops", "torchvision.ops")
 transforms = _Functions(f"{__name__}.transforms", "torchvision.transforms")
-transforms.functional = _Functions(
+vars(transforms)["functional"] = _Functions(
     f"{__name__}.transforms.functional", "torchvision.transforms.functional"
 )
 utils = _Functions(f"{__name__}.utils", "torchvision.utils")

@@ -9,6 +9,7 @@ from published import folder, report, weights
 from torch.autograd import Variable
 from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
+from torchvision.transforms import v2
 
 r = np.random.RandomState(0)
 cuda = True if torch.cuda.is_available() else False
@@ -105,7 +106,6 @@ for w in (0,):
 fd = datasets.FakeData(8, (3, 8, 8), 3, transforms.ToTensor())
 a, b = next(iter(DataLoader(fd, batch_size=4)))
 report(tuple(a.shape), b)
-from torchvision.transforms import v2
 
 tv = v2.Compose(
     [

@@ -280,9 +280,8 @@ class Module(Tree, States, Compilable):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
         """Replace every parameter, gradient and buffer by the function's result for it."""
-        if recurse:
-            for child in self.children():
-                child._apply(fn)
+        for child in self.children() if recurse else ():
+            child._apply(fn)
         for _, parameter in self._own_parameters():
             with no_grad():
                 gradient, parameter.data = parameter.grad, fn(parameter.detach())
@@ -349,11 +348,7 @@ class Module(Tree, States, Compilable):
 
     def share_memory(self) -> Module:
         """Return the module itself, and warn: threads share its tensors, processes copy them."""
-        warnings.warn(
-            "share_memory: processes do not share tensors, and train copies of the module\n"
-            "  hint: use threads, or train in one process, which drives all workers",
-            stacklevel=2,
-        )
+        warnings.warn("share_memory: processes get copies; only threads share", stacklevel=2)
         return self
 
     # Text and copies.
@@ -389,9 +384,8 @@ class Module(Tree, States, Compilable):
         memo[id(self)] = copied
         for name, value in Compilable.__getstate__(self).items():
             # The copy has its own hook tables; the hook functions are shared.
-            copied.__dict__[name] = (
-                OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)
-            )
+            is_table = name in _HOOK_TABLES
+            copied.__dict__[name] = OrderedDict(value) if is_table else copy.deepcopy(value, memo)
         return copied
 
 

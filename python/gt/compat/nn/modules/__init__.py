@@ -1,12 +1,12 @@
 """The modules of `gt.nn` under PyTorch's paths, such as `gt.nn.modules.batchnorm`."""
 
 import sys
+from importlib import import_module
 
 import gt.nn
 from gt._paths import add_modules
 from gt.nn import *  # noqa: F403
 from gt.nn.states import IncompatibleKeys
-from gt.nn.transformer import _copies  # type: ignore[attr-defined]
 
 from . import utils  # type: ignore[no-redef]  # noqa: F401
 
@@ -53,7 +53,9 @@ def _add_private_names() -> None:
     sys.modules[f"{__name__}.module"].__dict__.update(
         _addindent=_addindent, _IncompatibleKeys=IncompatibleKeys
     )
-    sys.modules[f"{__name__}.transformer"].__dict__.update(_get_clones=_copies)
+    sys.modules[f"{__name__}.transformer"].__dict__.update(
+        _get_clones=import_module("gt.nn.transformer")._copies
+    )
 
 
 _add_private_names()
