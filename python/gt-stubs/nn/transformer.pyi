@@ -3,5 +3,4 @@ from gt.compat.nn.transformer import (
     Transformer as Transformer,
     TransformerDecoder as TransformerDecoder,
     TransformerEncoder as TransformerEncoder,
-    _copies as _copies,
 )
