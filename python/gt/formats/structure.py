@@ -187,8 +187,10 @@ _TABLES = ("_modules", "_parameters", "_buffers")
 
 def _cannot(value: Any, path: tuple[str, ...]) -> str:
     kind = type(value).__name__
-    if isinstance(value, (gt.nn.Module, gt.optim.Optimizer)):
+    if isinstance(value, gt.optim.Optimizer):
         hint = "save its state_dict()"
+    elif isinstance(value, gt.nn.Module):
+        hint = "save its state_dict(), or define its class at the top of a module"
     elif callable(value):
         hint = "functions and classes are saved by name, so define it at the top of a module"
     else:
