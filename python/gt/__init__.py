@@ -281,8 +281,8 @@ __all__ = [
     "set_default_device",
     "set_default_tensor_type",
     "set_float32_matmul_precision",
-    "set_grad_enabled",
     "set_flush_denormal",
+    "set_grad_enabled",
     "set_num_interop_threads",
     "set_num_threads",
     "set_printoptions",
@@ -305,45 +305,37 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_LATER})
 
 
 #: Modules that are imported at their first use: few programs need them all.
-_LATER = (
-    "backends client compiler cpu cuda data demo distributed distributions errors fft jit linalg "
-    "masked nn optim signals special testing utils"
-).split()
+_LATER = frozenset(
+    """
+    accelerator ao backends client compiler cpu cuda data demo distributed distributions
+    errors export fft futures fx hub jit linalg masked mps multiprocessing nested nn onnx
+    optim overrides package profiler quantization quasirandom serialization signals sparse
+    special storage testing torch_version torchvision types utils version xpu
+    """.split()
+)
 
+# fmt: off
 if _TYPE_CHECKING:
-    from gt import (  # noqa: F401
-        backends,
-        client,
-        compiler,
-        cpu,
-        cuda,
-        data,
-        demo,
-        distributed,
-        distributions,
-        errors,
-        fft,
-        jit,
-        linalg,
-        masked,
-        nn,
-        optim,
-        signals,
-        special,
-        testing,
-        utils,
+    from gt import (  # noqa: F401, I001
+        accelerator, ao, backends, client, compiler, cpu, cuda, data, demo, distributed,
+        distributions, errors, export, fft, futures, fx, hub, jit, linalg, masked, mps,
+        multiprocessing, nested, nn, onnx, optim, overrides, package, profiler, quantization,
+        quasirandom, serialization, signals, sparse, special, storage, testing, torch_version,
+        types, utils, version, xpu,
     )
+# fmt: on
 
 else:
 
     def __getattr__(name: str) -> _Any:
         """Import a module of `_LATER`, or raise an error that suggests the closest name."""
-        if name in _LATER:
+        if name in _LATER or name in ("_dynamo", "_inductor"):
             import importlib as _importlib
+
 
             return _importlib.import_module(f"gt.{name}")
         import difflib as _difflib  # slow to import

@@ -1,11 +1,13 @@
 """Tests of samplers: their orders, lengths and errors."""
 
+import tracemalloc
 from collections import Counter
 
 import gt
 import numpy as np
 import pytest
 from gt import data
+from gt.data import order
 
 
 def test_the_same_seed_gives_the_same_order():
@@ -130,3 +132,23 @@ def test_shares_of_programs(length, drop):
     for of in (data, torch_data):
         with pytest.raises(ValueError, match="Invalid rank 3"):
             of.DistributedSampler(range(length), 3, 3)
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_the_order_of_a_large_dataset_is_not_a_list(replacement):
+    length = 1 << 18
+    sampler = data.RandomSampler(range(length), replacement=replacement, generator=0)
+    tracemalloc.start()
+    count = sum(1 for _ in sampler)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == length
+    # Random keys and their order, 8 bytes each; a list of ints would take 36 more.
+    assert peak < (2e6 if replacement else 20 * length + 2e6)
+
+
+@pytest.mark.parametrize("count", [5, (1 << 14) + 3, 3 << 14])
+def test_blocks_of_indices_continue_one_sequence(count):
+    whole = (order.uniform(count, np.random.Philox(7)) * 1000).astype(int).tolist()
+    assert list(order.below(1000, count, 7)) == whole
+    assert list(order.numbers(np.arange(count))) == list(range(count))

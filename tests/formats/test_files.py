@@ -81,8 +81,9 @@ def test_states_of_modules_and_optimizers(tmp_path):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({"a": [gt.nn.Identity()]}, ["Identity", "'a.0'", "state_dict"]),
-        ({"a": {"b": print}}, ["builtin_function_or_method", "'a.b'"]),
+        ({"a": [gt.optim.SGD([gt.nn.Parameter(gt.ones(1))])]}, ["SGD", "'a.0'", "state_dict"]),
+        ({"a": {"b": lambda: 1}}, ["function", "'a.b'", "at the top of a module"]),
+        ({"a": iter([])}, ["list_iterator", "'a'"]),
         (np.array(["x"]), ["ndarray"]),
     ],
 )

@@ -19,7 +19,7 @@ PAGES = {
     "functions/creation": Page(
         "Creating tensors",
         "gt",
-        {"Values": "create likes Create", "Random numbers": "random"},
+        {"Values": "create likes sparse Create", "Random numbers": "random"},
     ),
     "functions/shapes": Page(
         "Shapes and joining",
@@ -114,7 +114,7 @@ PAGES = {
         "gt.nn",
         {
             "Modules": "module parallel",
-            "Containers": "containers parameter_containers",
+            "Containers": "containers data_parallel parameter_containers",
             "Parameters": "lazy parameter",
         },
     ),

@@ -2,8 +2,11 @@
 from gt.compat.backends import (
     cuda as cuda,
     cudnn as cudnn,
+    mha as mha,
     mkl as mkl,
     mkldnn as mkldnn,
     mps as mps,
     openmp as openmp,
+    opt_einsum as opt_einsum,
+    xnnpack as xnnpack,
 )

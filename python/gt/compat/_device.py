@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 from gt import _gt
@@ -22,7 +23,8 @@ class device:
     PyTorch's have no values.
 
     Args:
-        type: "cluster", "cpu", "cuda", "cuda:1", or another device; an int means a "cuda" device.
+        type: "cluster", "cpu", "cuda", "cuda:1", or another device, also of PyTorch's; an int means
+            a "cuda" device.
         index: the number after the colon.
 
     >>> gt.ones(2).device
@@ -35,6 +37,9 @@ class device:
 
     def __init__(self, type: Any = "cluster", index: Any = None):
         if isinstance(type, device):
+            index = type.index if index is None else index
+            type = type.type
+        elif is_torch_device(type):
             index = type.index if index is None else index
             type = type.type
         elif isinstance(type, int) and not isinstance(type, bool):
@@ -80,6 +85,12 @@ def check_target(given: Any) -> None:
         )
 
 
+def is_torch_device(given: Any) -> bool:
+    """Return whether a value is a device of PyTorch's, without importing PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, getattr(torch, "device", ()))
+
+
 @functools.cache
 def _warn_without_gpu(kind: str) -> None:
     from gt.engines import default, sees_gpu
@@ -97,6 +108,6 @@ CLUSTER = device("cluster")
 
 def is_device(given: Any) -> bool:
     """Return whether a value is a device or the name of one."""
-    if isinstance(given, device):
+    if isinstance(given, device) or is_torch_device(given):
         return True
     return isinstance(given, str) and given.partition(":")[0] in DEVICES

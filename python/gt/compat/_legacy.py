@@ -7,6 +7,7 @@ from typing import Any
 from gt import _gt
 from gt._gt import Tensor
 from gt._size import Size
+from gt.ops.likes import made_of
 from gt.ops.registry import extend_tensor
 
 
@@ -43,7 +44,7 @@ def new_tensor(data: tuple[Any, ...], dtype: Any = None) -> Tensor:
     if len(data) == 1:
         if isinstance(data[0], Tensor):
             return data[0].detach().to(dtype)
-        return _gt.tensor(data[0], dtype=dtype)
+        return made_of(_gt.tensor, data[0], dtype)
     raise TypeError(
         f"new: got arguments of types {[type(each).__name__ for each in data]}, expected one list, "
         "array or tensor of values, or the lengths of axes as ints"

@@ -1,17 +1,30 @@
 """Settings of libraries that PyTorch programs change, such as `gt.backends.cudnn.benchmark = True`.
 
 Workers choose their kernels themselves, compute the same numbers each time, and do not round
-float32 to fewer digits: these settings are stored and have no effect.
+float32 to fewer digits: these settings are stored and have no effect. Each library is a module of
+its own, as in `import gt.backends.cudnn as cudnn`.
 """
 
 import contextlib
+import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 
-class _Library(SimpleNamespace):
-    """Settings of a library."""
+class _Library(ModuleType):
+    """The module of a library, whose attributes are its settings."""
+
+    def __init__(self, name: str, **settings: Any):
+        super().__init__(f"{__name__}.{name}", f"Settings of {name}, which have no effect.")
+        self.__dict__.update(settings)
+        sys.modules[self.__name__] = self
+
+    def __getattr__(self, name: str) -> Any:
+        known = sorted(each for each in self.__dict__ if not each.startswith("_"))
+        raise AttributeError(
+            f"{self.__name__} has no setting '{name}', expected one of {', '.join(known)}"
+        )
 
     def is_built(self) -> bool:
         """Return False: GT does not use the library."""
@@ -31,9 +44,8 @@ class _Library(SimpleNamespace):
         before = dict(self.__dict__)
         unknown = settings.keys() - before.keys()
         if unknown:
-            raise TypeError(
-                f"flags: {sorted(unknown)} are unknown, expected some of {sorted(before)}"
-            )
+            known = sorted(name for name in before if not name.startswith("_"))
+            raise TypeError(f"flags: {sorted(unknown)} are unknown, expected some of {known}")
         self.__dict__.update(settings)
         try:
             yield
@@ -45,18 +57,31 @@ class _Library(SimpleNamespace):
         return False
 
 
+def _precision(**settings: Any) -> SimpleNamespace:
+    """Return settings of the precision of some operations, which is always the operands'."""
+    return SimpleNamespace(fp32_precision="ieee", **settings)
+
+
 cudnn = _Library(
-    enabled=True, benchmark=False, deterministic=True, allow_tf32=False, benchmark_limit=10
+    "cudnn",
+    enabled=True,
+    benchmark=False,
+    deterministic=True,
+    allow_tf32=False,
+    benchmark_limit=10,
+    fp32_precision="ieee",
+    conv=_precision(),
+    rnn=_precision(),
 )
 
 
 class _Kernels(_Library):
     """Settings of PyTorch's kernels for GPUs, and which of them compute attention."""
 
-    def __init__(self, **settings: Any):
-        super().__init__(**settings)
-        for name in ("flash", "mem_efficient", "math", "cudnn"):
-            self._declare(name)
+    def __init__(self, name: str, **settings: Any):
+        super().__init__(name, **settings)
+        for kernel in ("flash", "mem_efficient", "math", "cudnn"):
+            self._declare(kernel)
 
     def _declare(self, name: str) -> None:
         chosen = SimpleNamespace(enabled=True)
@@ -67,15 +92,44 @@ class _Kernels(_Library):
         self.__dict__[f"enable_{name}_sdp"] = enable
         self.__dict__[f"{name}_sdp_enabled"] = lambda: chosen.enabled
 
+    @contextlib.contextmanager
+    def sdp_kernel(
+        self,
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
+    ) -> Iterator[None]:
+        """Set which kernels may compute attention in a `with` block, without effect."""
+        wanted = {
+            "flash": enable_flash,
+            "math": enable_math,
+            "mem_efficient": enable_mem_efficient,
+            "cudnn": enable_cudnn,
+        }
+        before = {name: self.__dict__[f"{name}_sdp_enabled"]() for name in wanted}
+        try:
+            for name, enabled in wanted.items():
+                self.__dict__[f"enable_{name}_sdp"](enabled)
+            yield
+        finally:
+            for name, enabled in before.items():
+                self.__dict__[f"enable_{name}_sdp"](enabled)
+
 
 cuda = _Kernels(
-    matmul=SimpleNamespace(
+    "cuda",
+    matmul=_precision(
         allow_tf32=False,
         allow_fp16_reduced_precision_reduction=False,
         allow_bf16_reduced_precision_reduction=False,
-    )
+        allow_fp16_accumulation=False,
+    ),
 )
-mps = _Library()
-mkl = _Library()
-mkldnn = _Library(enabled=True)
-openmp = _Library()
+mps = _Library("mps")
+mha = _Library("mha", get_fastpath_enabled=lambda: False, set_fastpath_enabled=lambda value: None)
+mkl = _Library("mkl")
+mkldnn = _Library("mkldnn", enabled=True, deterministic=True, allow_tf32=False)
+openmp = _Library("openmp")
+opt_einsum = _Library("opt_einsum", enabled=False, strategy=None)
+xnnpack = _Library("xnnpack", enabled=False)

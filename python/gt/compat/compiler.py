@@ -6,12 +6,17 @@ from typing import Any
 
 from gt._public import show_callers
 
-__all__ = ["cudagraph_mark_step_begin", "disable", "is_compiling", "reset"]
+__all__ = ["allow_in_graph", "cudagraph_mark_step_begin", "disable", "is_compiling", "reset"]
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return a function unchanged: `@gt.compiler.disable`, with or without arguments."""
     return fn if callable(fn) else lambda fn: fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Return a function unchanged."""
+    return fn
 
 
 def is_compiling() -> bool:

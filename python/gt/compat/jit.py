@@ -6,13 +6,27 @@ GT finds and compiles repeated sequences without them; see `gt.compile`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar  # noqa: F401 - programs write gt.jit.Final
 
+from gt._absent import absent_names
 from gt._public import show_callers
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["export", "ignore", "is_scripting", "is_tracing", "script", "trace", "unused"]
+__all__ = [
+    "annotate",
+    "export",
+    "freeze",
+    "ignore",
+    "is_scripting",
+    "is_tracing",
+    "optimize_for_inference",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "trace",
+    "unused",
+]
 
 
 def script(obj: F, *args: Any, **kwargs: Any) -> F:
@@ -44,6 +58,31 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return drop if callable(drop) else lambda fn: fn
 
 
+def script_method(fn: F) -> F:
+    """Return a method unchanged."""
+    return fn
+
+
+def script_if_tracing(fn: F) -> F:
+    """Return a function unchanged."""
+    return fn
+
+
+def freeze(mod: F, *args: Any, **kwargs: Any) -> F:
+    """Return a module unchanged."""
+    return mod
+
+
+def optimize_for_inference(mod: F, *args: Any, **kwargs: Any) -> F:
+    """Return a module unchanged."""
+    return mod
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """Return a value unchanged."""
+    return the_value
+
+
 def is_scripting() -> bool:
     """Return False: nothing is compiled as a script."""
     return False
@@ -54,4 +93,11 @@ def is_tracing() -> bool:
     return False
 
 
+globals().update(
+    absent_names(
+        __name__,
+        "ScriptFunction ScriptModule load save",
+        "the class or function itself; gt.save(model.state_dict(), path) saves its weights",
+    )
+)
 show_callers(globals())

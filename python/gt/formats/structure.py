@@ -13,6 +13,8 @@ from gt import _gt
 from gt._device import device as Device
 from gt._gt import Tensor
 from gt._size import Size
+from gt.formats import objects
+from gt.formats.pickled import NotAllowed
 
 #: Container types, by their names in a file.
 _SEQUENCES: dict[str, type] = {
@@ -36,14 +38,24 @@ def describe(value: Any) -> tuple[str, list[tuple[str, Tensor]]]:
     return json.dumps(written), writer.tensors
 
 
-def rebuild(text: str, tensor: Callable[[str], Tensor], where: str) -> Any:
+def rebuild(
+    text: str, tensor: Callable[[str], Tensor], where: str, is_trusted: bool = False
+) -> Any:
     """Return the structure that JSON describes, with tensors returned by a function of the name.
 
+    Args:
+        text: the JSON.
+        tensor: returns the tensor of a name.
+        where: the name of the file in messages.
+        is_trusted: whether the file may name any class.
+
     Raises:
-        ValueError: the text does not describe a structure.
+        ValueError: the text does not describe a structure, or has objects that are not allowed.
     """
     try:
-        return _read(json.loads(text), tensor)
+        return _Reader(tensor, is_trusted).read(json.loads(text))
+    except NotAllowed as error:
+        raise ValueError(f"{where}: it contains {error}\n  hint: {error.hint}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{where}: its structure is broken: {error!r}") from error
 
@@ -56,12 +68,18 @@ class _Writer:
     def __init__(self) -> None:
         self.tensors: list[tuple[str, Tensor]] = []
         self._names: dict[int, str] = {}
+        #: The objects and tensors whose `id` is known, which therefore must stay alive.
+        self._alive: list[Any] = []
+        self._numbers: dict[int, int] = {}
         self._taken: set[str] = set()
         self._around: list[Any] = []
 
     def write(self, value: Any, path: tuple[str, ...]) -> Any:
         """Return the description of a value at a path in the structure."""
-        if any(value is container for container in self._around):
+        is_around = any(value is container for container in self._around)
+        if id(value) in self._numbers and (not is_around or hasattr(value, "__dict__")):
+            return {"is": "again", "object": self._numbers[id(value)]}
+        if is_around:
             raise ValueError(f"save: the {type(value).__name__}{_at(path)} contains itself")
         if len(self._around) > _DEEPEST:
             raise ValueError(f"save: containers are nested more than {_DEEPEST} deep{_at(path)}")
@@ -94,6 +112,21 @@ class _Writer:
             return {"is": "device", "name": str(value)}
         if type(value).__module__ == "numpy":
             return self._numpy(value, path)
+        return self._object(value, path)
+
+    def _object(self, value: Any, path: tuple[str, ...]) -> dict[str, Any]:
+        number = len(self._numbers)
+        if not isinstance(value, gt.optim.Optimizer):
+            self._numbers[id(value)] = number
+            self._alive.append(value)
+
+            def write(part: Any, key: str) -> Any:
+                is_table = key in _TABLES and isinstance(value, gt.nn.Module)
+                return self.write(part, path if is_table else (*path, key))
+
+            written = objects.describe(value, write)
+            if written is not None:
+                return {**written, "number": number}
         raise TypeError(_cannot(value, path))
 
     def _dict(self, value: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
@@ -121,6 +154,7 @@ class _Writer:
         if known is None:
             known = self._name(".".join(path))
             self._names[id(tensor)] = known
+            self._alive.append(tensor)
             # safetensors has no complex128: real and imaginary parts become one more axis.
             kept = tensor.detach()
             wide = kept.dtype == gt.complex128
@@ -147,13 +181,23 @@ class _Writer:
 
 _PLAIN = (bool, int, float, str)
 
+#: Attributes of modules that are no part of the names of their tensors, as in a state dict.
+_TABLES = ("_modules", "_parameters", "_buffers")
+
 
 def _cannot(value: Any, path: tuple[str, ...]) -> str:
     kind = type(value).__name__
-    if isinstance(value, (gt.nn.Module, gt.optim.Optimizer)):
+    if isinstance(value, gt.optim.Optimizer):
         hint = "save its state_dict()"
+    elif isinstance(value, gt.nn.Module):
+        hint = "save its state_dict(), or define its class at the top of a module"
+    elif callable(value):
+        hint = "functions and classes are saved by name, so define it at the top of a module"
     else:
-        hint = "save tensors, arrays, numbers, strings, bytes, lists, tuples, sets and dicts only"
+        hint = (
+            "save tensors, arrays, numbers, strings, containers of them, and objects of classes "
+            "that are defined at the top of a module"
+        )
     return f"save: {kind}{_at(path)} cannot be saved\n  hint: {hint}"
 
 
@@ -163,41 +207,71 @@ def _at(path: tuple[str, ...]) -> str:
     return f" at '{'.'.join(shown)}'" if path else ""
 
 
-def _read(written: Any, tensor: Callable[[str], Tensor]) -> Any:
-    if not isinstance(written, dict):
-        if isinstance(written, list):
-            raise ValueError("a list without a kind")
-        return written
-    kind = written["is"]
-    if kind in ("tensor", "array"):
-        return _read_tensor(written, tensor)
-    if kind in _SEQUENCES:
-        return _SEQUENCES[kind](_read(item, tensor) for item in written["items"])
-    if kind in ("dict", "ordered_dict"):
-        items = [(_read(key, tensor), _read(item, tensor)) for key, item in written["items"]]
-        made = dict(items) if kind == "dict" else OrderedDict(items)
+class _Reader:
+    def __init__(self, tensor: Callable[[str], Tensor], is_trusted: bool):
+        self._tensor, self._is_trusted = tensor, is_trusted
+        self._tensors: dict[tuple[Any, ...], Any] = {}
+        self._objects: dict[int, Any] = {}
+
+    def read(self, written: Any) -> Any:
+        """Return the value of a description."""
+        if not isinstance(written, dict):
+            if isinstance(written, list):
+                raise ValueError("a list without a kind")
+            return written
+        kind = written["is"]
+        if kind in ("tensor", "array"):
+            return self._read_tensor(written)
+        if kind in _SEQUENCES:
+            return _SEQUENCES[kind](self.read(item) for item in written["items"])
+        if kind in ("dict", "ordered_dict"):
+            return self._read_dict(written, dict if kind == "dict" else OrderedDict)
+        if kind in ("bytes", "bytearray"):
+            values = base64.b64decode(written["base64"], validate=True)
+            return values if kind == "bytes" else bytearray(values)
+        if kind == "complex":
+            return complex(*written["parts"])
+        if kind == "dtype":
+            return _gt.parse_dtype(written["name"])
+        if kind == "device":
+            return Device(written["name"])
+        if kind == "again":
+            return self._objects[written["object"]]
+        return self._read_object(written)
+
+    def _read_dict(self, written: dict[str, Any], kind: type) -> Any:
+        made = kind((self.read(key), self.read(item)) for key, item in written["items"])
         if "metadata" in written:
-            made._metadata = _read(written["metadata"], tensor)  # type: ignore[attr-defined]
+            made._metadata = self.read(written["metadata"])
         return made
-    if kind in ("bytes", "bytearray"):
-        values = base64.b64decode(written["base64"], validate=True)
-        return values if kind == "bytes" else bytearray(values)
-    if kind == "complex":
-        return complex(*written["parts"])
-    if kind == "dtype":
-        return _gt.parse_dtype(written["name"])
-    if kind == "device":
-        return Device(written["name"])
-    raise ValueError(f"a value of an unknown kind {kind!r}")
 
+    def _read_object(self, written: dict[str, Any]) -> Any:
+        number = written.get("number")
 
-def _read_tensor(written: dict[str, Any], tensor: Callable[[str], Tensor]) -> Any:
-    value = tensor(written["name"])
-    if written.get("complex128"):
-        value = gt.view_as_complex(value)
-    if written["is"] == "array":
-        return value.numpy()
-    requires_grad = written.get("requires_grad", False)
-    if written.get("parameter"):
-        return gt.nn.Parameter(value, requires_grad)
-    return value.detach().requires_grad_(requires_grad)
+        def keep(made: Any) -> None:
+            if number is not None:
+                self._objects[number] = made
+
+        made = objects.rebuild(written, self.read, self._is_trusted, keep)
+        if made is NotImplemented:
+            raise ValueError(f"a value of an unknown kind {written['is']!r}")
+        keep(made)
+        return made
+
+    def _read_tensor(self, written: dict[str, Any]) -> Any:
+        """Return the tensor of a description; the same object for the same description."""
+        requires_grad, is_parameter = (
+            bool(written.get(name)) for name in ("requires_grad", "parameter")
+        )
+        key = (written["name"], written["is"], requires_grad, is_parameter)
+        if key not in self._tensors:
+            value = self._tensor(written["name"])
+            if written.get("complex128"):
+                value = gt.view_as_complex(value)
+            if written["is"] == "array":
+                return value.numpy()
+            if is_parameter:
+                self._tensors[key] = gt.nn.Parameter(value, requires_grad)
+            else:
+                self._tensors[key] = value.detach().requires_grad_(requires_grad)
+        return self._tensors[key]

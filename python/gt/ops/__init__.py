@@ -72,6 +72,7 @@ from gt.ops import (  # noqa: F401
     scatter,
     searching,
     shape,
+    sparse,
     special,
     spectrogram,
     split,

@@ -143,7 +143,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tensor
     """
     if dtype is None:
         return _TYPES[self.dtype.name]
-    name = dtype.rpartition(".")[2] if isinstance(dtype, str) else dtype
+    # The types themselves, such as gt.FloatTensor, have their name as well.
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", "")
+    name = name.rpartition(".")[2]
     named = [of for of, type_name in _TYPES.items() if type_name == f"gt.{name}"]
     return self._cast(parse_dtype(named[0] if named else dtype))
 

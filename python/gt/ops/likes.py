@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gt
@@ -22,7 +22,7 @@ def tensor(data: Any, *, dtype: DType | None = None) -> Tensor:
     >>> gt.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
     (2, 2)
     """
-    return _made(_gt.tensor, data, dtype)
+    return made_of(_gt.tensor, data, dtype)
 
 
 @function
@@ -34,7 +34,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> T
     >>> gt.as_tensor(x) is x
     True
     """
-    return _made(_gt.as_tensor, data, dtype)
+    return made_of(_gt.as_tensor, data, dtype)
 
 
 @function
@@ -45,29 +45,29 @@ def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -
     >>> gt.asarray([1.0, 2.0])
     tensor([1., 2.], dtype=float32)
     """
-    return _made(_gt.tensor if copy else _gt.as_tensor, obj, dtype)
+    return made_of(_gt.tensor if copy else _gt.as_tensor, obj, dtype)
 
 
-def _made(make: Callable[..., Tensor], data: Any, dtype: DType | None) -> Tensor:
-    """Make a tensor from data that may hold sequences other than lists, such as a deque."""
+def made_of(make: Callable[..., Tensor], data: Any, dtype: DType | None) -> Tensor:
+    """Return the tensor of data, in which other sequences than lists may stand for lists."""
     try:
         return make(data, dtype=dtype)
     except TypeError:
-        lists = _lists(data)
-        if lists is data:
+        plain = _as_lists(data)
+        if plain is data:
             raise
-    return make(lists, dtype=dtype)
+    return make(plain, dtype=dtype)
 
 
-def _lists(data: Any) -> Any:
-    """Return nested sequences as nested lists; data without other sequences is returned itself."""
-    if isinstance(data, str | bytes) or not isinstance(data, Sequence):
+def _as_lists(data: Any) -> Any:
+    """Return nested sequences, such as a deque, as nested lists; all else stays."""
+    if isinstance(data, (str, bytes, Mapping, Tensor)) or hasattr(data, "__array__"):
         return data
-    lists = [_lists(part) for part in data]
-    if isinstance(data, list | tuple):
-        same = all(new is old for new, old in zip(lists, data, strict=True))
-        return data if same else lists
-    return lists
+    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        return data
+    items = [_as_lists(item) for item in data]
+    same = isinstance(data, (list, tuple)) and all(a is b for a, b in zip(items, data, strict=True))
+    return data if same else items
 
 
 @function

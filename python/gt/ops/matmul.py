@@ -17,7 +17,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return input @ other
 
 
-@operation(autocast="lower")
+@operation(autocast="lower", aliases=("spmm",))
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Multiply two matrices.
 

@@ -21,6 +21,7 @@ from gt._gt import Tensor, add_call, direct_method, faces, public_function
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
 from gt.ops.autocast import AutocastClass
+from gt.ops.foreign import in_tensors
 
 #: Every composite by its qualified name, such as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
@@ -164,7 +165,12 @@ def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Ca
     def under_autocast(*args: Any, **kwargs: Any) -> Any:
         return _autocast.call(autocast, function, args, kwargs)
 
-    def recover(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
+    def recover(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None) -> Any:
+        converted = in_tensors(args, kwargs)
+        if converted is not None:
+            return checked(*converted[0], **converted[1])
+        if error is None:
+            return function(*args, **kwargs)
         renamed = _renamed(function, kwargs)
         if renamed is not None:
             return checked(*args, **renamed)

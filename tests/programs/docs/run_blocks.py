@@ -5,11 +5,14 @@ import io
 import json
 import sys
 import traceback
+import types
 
 
 def main() -> None:
     """Answer each line with a JSON list of the block's output and its error, if any."""
-    namespace = {"__name__": "__main__"}
+    # A module, so that the classes of a page are found by their names, as those of a script.
+    page = sys.modules["__main__"] = types.ModuleType("__main__")
+    namespace = page.__dict__
     for line in sys.stdin:
         source, name = json.loads(line)
         output, error = io.StringIO(), None

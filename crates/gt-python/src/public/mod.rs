@@ -1,9 +1,12 @@
-//! Public functions: what users call of GT's Python code. An error that leaves one shows the user's
-//! lines and none of GT's own, and names the operation that the user called.
+//! Public functions: what users call of GT's Python code. A call has no Python frame of its own, and
+//! an error that leaves it shows the user's lines and none of GT's, and names the operation that the
+//! user called.
 //!
-//! - [`kind`]: the Python type of public functions.
+//! - [`call`]: the object of a public function, and calls of it.
+//! - [`kind`]: its Python type.
 //! - [`present`]: how an error is shown.
 
+mod call;
 mod kind;
 mod present;
 

@@ -27,6 +27,10 @@ static KEEPS_FRAMES: LazyLock<bool> =
 pub struct ShownName(Option<&'static str>);
 
 impl ShownName {
+    pub fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The name lives as long as the process, like public functions.
     pub fn new(name: Option<String>) -> Self {
         let Some(name) = name else { return Self(None) };

@@ -3,4 +3,5 @@ from gt.compat.autograd.function import (
     Context as Context,
     Function as Function,
     FunctionCtx as FunctionCtx,
+    once_differentiable as once_differentiable,
 )

@@ -5,6 +5,7 @@ from gt.compat.data.order import (
     below as below,
     draw_seed as draw_seed,
     get_state as get_state,
+    numbers as numbers,
     permutation as permutation,
     set_state as set_state,
     uniform as uniform,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast, overload
 from gt import _gt
 from gt._gt import Tensor, is_grad_enabled
 from gt._lines import warn
+from gt._paths import add_modules
 from gt._public import show_callers
 
 from .function import Function
@@ -317,5 +318,17 @@ def _with_gradients(
 # These modules import the functions above.
 from . import functional, graph  # noqa: E402
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
+
+add_modules(__name__, {"anomaly_mode": __name__, "grad_mode": __name__})
+
+
+def __getattr__(name: str) -> object:
+    """Import one of the modules that few programs use."""
+    if name in ("forward_ad", "profiler"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
 
 show_callers(globals())

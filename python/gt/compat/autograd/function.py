@@ -1,5 +1,6 @@
 """Functions with user-defined gradients."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -175,3 +176,42 @@ def _gradients(name: str, result: Any, count: int, places: list[int]) -> list[Te
                 f"{name}.backward: argument {place} of forward is no tensor: return None for it"
             )
     return [result[place] for place in places]
+
+
+class _NotTwice(Function):
+    """The identity, whose backward raises."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.clone() for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` whose own gradient is not defined: computing it raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def once(ctx: Any, *args: Any) -> Any:
+        before = _gt.set_grad_enabled(False)
+        try:
+            outputs = fn(ctx, *args)
+        finally:
+            _gt.set_grad_enabled(before)
+        recorded = is_grad_enabled() and any(
+            isinstance(arg, Tensor) and arg.requires_grad for arg in args
+        )
+        if not recorded:
+            return outputs
+        several = outputs if isinstance(outputs, tuple) else (outputs,)
+        tensors = [out.detach().requires_grad_() for out in several if isinstance(out, Tensor)]
+        marked = _NotTwice.apply(*tensors)
+        left = iter(marked if isinstance(marked, tuple) else (marked,))
+        several = tuple(next(left) if isinstance(out, Tensor) else out for out in several)
+        return several if isinstance(outputs, tuple) else several[0]
+
+    return once

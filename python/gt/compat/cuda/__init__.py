@@ -1,8 +1,23 @@
 """`torch.cuda` for PyTorch programs: there are no GPUs to choose, as the dispatcher chooses."""
 
-from typing import Any, NoReturn
+import contextlib
+from typing import Any
 
+from gt._absent import absent_names
 from gt._gt import synchronize
+from gt._legacy import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
+from gt._paths import add_modules
 from gt._public import show_callers
 from gt.random import manual_seed as _manual_seed
 from gt.random import seed as _seed
@@ -10,8 +25,20 @@ from gt.random import seed as _seed
 from . import amp
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "OutOfMemoryError",
+    "ShortTensor",
     "amp",
     "current_device",
+    "device",
     "device_count",
     "empty_cache",
     "get_rng_state_all",
@@ -66,6 +93,21 @@ def empty_cache() -> None:
     """Do nothing: workers make the memory of freed tensors available to other sessions."""
 
 
+class OutOfMemoryError(RuntimeError):
+    """Never raised: a worker without memory spills tensors, or raises `gt.WorkerError`."""
+
+
+class device(contextlib.nullcontext[None]):
+    """A `with` block without effect: the dispatcher decides where to compute.
+
+    Args:
+        device: the GPU that PyTorch would compute with.
+    """
+
+    def __init__(self, device: Any):
+        super().__init__()
+
+
 def is_initialized() -> bool:
     """Return False: no GPU was chosen."""
     return False
@@ -112,7 +154,22 @@ def set_rng_state_all(new_states: Any) -> None:
         )
 
 
-def __getattr__(name: str) -> NoReturn:
+globals().update(
+    absent_names(
+        __name__,
+        "CUDAGraph Event ExternalStream Stream default_stream get_device_capability "
+        "get_device_name get_device_properties graph mem_get_info",
+        "check gt.cuda.is_available() first: there are no GPUs to choose, only workers have GPUs",
+    )
+)
+add_modules(__name__, {"memory": __name__, "random": __name__})
+
+
+def __getattr__(name: str) -> Any:
+    if name == "nvtx":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(
         f"gt.cuda has no '{name}': there are no GPUs to choose, only workers have GPUs\n"
         "  hint: check gt.cuda.is_available() first"

@@ -7,6 +7,7 @@ from typing import Any
 
 from gt import _gt, amp
 from gt._lines import warn
+from gt._paths import add_modules
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -52,3 +53,6 @@ def _warn(old: str, new: str) -> None:
         f"`gt.cuda.amp.{old}` is deprecated. Please use `{new}` instead.",
         FutureWarning,
     )
+
+
+add_modules(__name__, {"autocast_mode": __name__, "common": __name__, "grad_scaler": __name__})

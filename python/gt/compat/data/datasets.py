@@ -273,7 +273,8 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
             "Sum of input lengths does not equal the length of the input dataset! "
             f"They are {sum(lengths)} and {total}"
         )
-    indices = order.permutation(total, order.draw_seed(order.as_source(generator, "random_split")))
+    seed = order.draw_seed(order.as_source(generator, "random_split"))
+    indices = order.permutation(total, seed).tolist()
     ends = list(itertools.accumulate(int(length) for length in lengths))
     starts = [0, *ends[:-1]]
     return [Subset(dataset, indices[start:end]) for start, end in zip(starts, ends, strict=True)]

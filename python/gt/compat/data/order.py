@@ -6,6 +6,7 @@ change, and not from NumPy's distributions, which may change between versions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,23 +63,35 @@ def set_state(source: Source, state: Any) -> None:
         source._set(*state)
 
 
-def permutation(count: int, seed: int) -> list[int]:
+#: How many indices are Python numbers at a time.
+_BLOCK = 1 << 14
+
+
+def permutation(count: int, seed: int) -> np.ndarray:
     """Return the integers below `count` in random order."""
-    return np.argsort(np.random.Philox(seed).random_raw(count), kind="stable").tolist()
+    return np.argsort(np.random.Philox(seed).random_raw(count), kind="stable")
 
 
-def uniform(count: int, seed: int) -> np.ndarray:
-    """Return random numbers between 0 and 1, both excluded."""
-    words = np.random.Philox(seed).random_raw(count) >> np.uint64(12)
+def numbers(indices: np.ndarray) -> Iterator[int]:
+    """Yield the integers in an array, a block at a time: a list of all would take 5 times more."""
+    for start in range(0, len(indices), _BLOCK):
+        yield from indices[start : start + _BLOCK].tolist()
+
+
+def uniform(count: int, random: np.random.Philox) -> np.ndarray:
+    """Return the next random numbers between 0 and 1, both excluded."""
+    words = random.random_raw(count) >> np.uint64(12)
     return (words.astype(np.float64) + 0.5) * 2.0**-52
 
 
-def below(high: int, count: int, seed: int) -> list[int]:
-    """Return `count` random integers below `high`."""
-    return (uniform(count, seed) * high).astype(np.int64).tolist()
+def below(high: int, count: int, seed: int) -> Iterator[int]:
+    """Yield `count` random integers below `high`."""
+    random = np.random.Philox(seed)
+    for start in range(0, count, _BLOCK):
+        yield from (uniform(min(_BLOCK, count - start), random) * high).astype(np.int64).tolist()
 
 
-def weighted(weights: np.ndarray, count: int, replacement: bool, seed: int) -> list[int]:
+def weighted(weights: np.ndarray, count: int, replacement: bool, seed: int) -> np.ndarray:
     """Return `count` random indices, with probabilities proportional to `weights`.
 
     Without replacement, these are the indices of the largest `log(u) / weight`, u uniform
@@ -92,15 +105,16 @@ def weighted(weights: np.ndarray, count: int, replacement: bool, seed: int) -> l
     possible = np.flatnonzero(weights)
     if len(possible) == 0:
         raise RuntimeError("the sum of the weights is 0, expected at least one above 0")
+    random = np.random.Philox(seed)
     if replacement:
         totals = np.cumsum(weights[possible])
-        places = np.searchsorted(totals, uniform(count, seed) * totals[-1], side="right")
-        return possible[np.minimum(places, len(possible) - 1)].tolist()
+        places = np.searchsorted(totals, uniform(count, random) * totals[-1], side="right")
+        return possible[np.minimum(places, len(possible) - 1)]
     if len(possible) < count:
         raise RuntimeError(
             f"cannot draw {count} samples without replacement from {len(possible)} weights above "
             "0\n"
             "  hint: replacement=True, or fewer samples"
         )
-    keys = np.log(uniform(len(possible), seed)) / weights[possible]
-    return possible[np.argsort(-keys, kind="stable")[:count]].tolist()
+    keys = np.log(uniform(len(possible), random)) / weights[possible]
+    return possible[np.argsort(-keys, kind="stable")[:count]]

@@ -102,7 +102,8 @@ class RandomSampler(SeededSampler):
             yield from order.below(length, wanted, seed)
             return
         for turn in range(-(-wanted // length)):
-            yield from order.permutation(length, seed + turn)[: wanted - turn * length]
+            shuffled = order.permutation(length, seed + turn)
+            yield from order.numbers(shuffled[: wanted - turn * length])
 
     def __len__(self) -> int:
         return self.num_samples
@@ -121,7 +122,7 @@ class SubsetRandomSampler(SeededSampler):
         self.generator = order.as_source(generator, "SubsetRandomSampler")
 
     def _order(self, seed: int) -> Iterator[int]:
-        for place in order.permutation(len(self.indices), seed):
+        for place in order.numbers(order.permutation(len(self.indices), seed)):
             yield self.indices[place]
 
     def __len__(self) -> int:
@@ -162,7 +163,7 @@ class WeightedRandomSampler(SeededSampler):
         self.generator = order.as_source(generator, "WeightedRandomSampler")
 
     def _order(self, seed: int) -> Iterator[int]:
-        return iter(order.weighted(self.weights, self.num_samples, self.replacement, seed))
+        return order.numbers(order.weighted(self.weights, self.num_samples, self.replacement, seed))
 
     def __len__(self) -> int:
         return self.num_samples
@@ -253,11 +254,12 @@ class DistributedSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         length = len(self.dataset)
-        indices = range(length)
-        places = order.permutation(length, self.seed + self.epoch) if self.shuffle else indices
+        places = np.arange(length)
+        if self.shuffle:
+            places = order.permutation(length, self.seed + self.epoch)
         # Unless dropping, repeat the order from its start up to total_size.
-        everyone = itertools.islice(itertools.cycle(places), self.total_size)
-        return itertools.islice(everyone, self.rank, None, self.num_replicas)
+        everyone = np.resize(places, self.total_size)
+        return order.numbers(everyone[self.rank :: self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples

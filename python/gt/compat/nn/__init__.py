@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gt._absent import add_absent_modules
 from gt.nn import functional, init
 from gt.nn.functional import (
     binary_cross_entropy,
@@ -287,8 +288,28 @@ __all__ = [
 dropout, softmax = functional.dropout, functional.softmax
 
 
+add_absent_modules(
+    __name__,
+    {"attention.flex_attention": "BlockMask create_block_mask create_mask flex_attention"},
+    "gt.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask)",
+)
+add_absent_modules(
+    __name__,
+    {
+        "quantized": "Conv2d FloatFunctional Linear QFunctional",
+        "quantized.dynamic": "LSTM Linear",
+        "qat": "Conv2d Linear",
+    },
+    "compute in a smaller dtype: model.half(), model.bfloat16() or gt.autocast",
+)
+
+
 def __getattr__(name: str) -> object:
-    """Return an optimizer by its name in early versions; `gt.optim` needs this module first."""
+    """Import what few programs use, or return an optimizer by its name in early versions."""
+    if name in ("common_types", "modules"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     if name in ("SGD", "Adam", "AdamW"):
         from gt import optim
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gt._device import check_target
 from gt._gt import Tensor
+from gt._lines import warn
 from gt.autograd import no_grad
 from gt.ops.convert import wanted_dtype
 
@@ -214,9 +215,8 @@ class Module(Tree, States, Compilable, Calling):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace every parameter, gradient and buffer by the function's result for it."""
-        if recurse:
-            for child in self.children():
-                child._apply(fn)
+        for child in self.children() if recurse else ():
+            child._apply(fn)
         for _, parameter in self._own_parameters():
             with no_grad():
                 gradient, parameter.data = parameter.grad, fn(parameter.detach())
@@ -247,7 +247,7 @@ class Module(Tree, States, Compilable, Calling):
 
     def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers to another dtype."""
-        return self._apply(lambda t: t.to(wanted_dtype((dst_type,), {})[0]))
+        return self._apply(lambda t: cast("Tensor", t.type(dst_type)))
 
     def float(self) -> Self:
         """Convert floating point parameters and buffers to float32."""
@@ -282,7 +282,8 @@ class Module(Tree, States, Compilable, Calling):
         return self
 
     def share_memory(self) -> Self:
-        """Return the module itself: threads share its tensors anyway."""
+        """Return the module itself, and warn: threads share its tensors, processes copy them."""
+        warn("share_memory: processes get copies; only threads share")
         return self
 
     def extra_repr(self) -> str:
@@ -316,9 +317,8 @@ class Module(Tree, States, Compilable, Calling):
         memo[id(self)] = copied
         for name, value in Compilable.__getstate__(self).items():
             # The copy has its own hook tables; the hook functions are shared.
-            copied.__dict__[name] = (
-                OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)
-            )
+            is_table = name in _HOOK_TABLES
+            copied.__dict__[name] = OrderedDict(value) if is_table else copy.deepcopy(value, memo)
         return copied
 
 

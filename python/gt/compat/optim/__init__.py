@@ -3,6 +3,7 @@
 # Whole packages first: two threads that import a package's modules in another order would meet
 # one that is half imported.
 import gt.nn  # noqa: F401
+from gt._paths import add_modules
 from gt._public import show_callers
 
 from . import lr_scheduler, swa_utils
@@ -38,4 +39,17 @@ __all__ = [
     "swa_utils",
 ]
 
+add_modules(
+    __name__,
+    {
+        "adadelta": "gt.optim.adagrad",
+        "adamax": "gt.optim.adam_variants",
+        "adamw": "gt.optim.adam",
+        "asgd": "gt.optim.sgd",
+        "nadam": "gt.optim.adam_variants",
+        "radam": "gt.optim.adam_variants",
+        "rmsprop": "gt.optim.adagrad",
+        "sparse_adam": "gt.optim.adam_variants",
+    },
+)
 show_callers(globals())

@@ -16,6 +16,7 @@ from gt.nn.hooks import RemovableHandle, add_hook
 from gt.nn.module import forget_grad
 
 from .checks import at_least_zero, check_betas, check_params, check_rate
+from .options import required  # noqa: F401
 
 Group: TypeAlias = dict[str, Any]
 #: What is called before or after a step, or with a state.
@@ -115,8 +116,7 @@ class Optimizer:
         self.param_groups.append(group)
 
     def _check_params(self, params: list[Any]) -> None:
-        known = {id(parameter) for parameter in self.params}
-        seen: set[int] = set()
+        known, seen = {id(parameter) for parameter in self.params}, set[int]()
         for parameter in params:
             if not isinstance(parameter, Tensor):
                 raise TypeError(f"a parameter must be a tensor, not {type(parameter).__name__}")
@@ -286,9 +286,8 @@ class Optimizer:
         if not hasattr(value, "shape"):
             return value
         if not isinstance(value, Tensor):
-            value = _gt.tensor_beside(
-                parameter, value.detach() if hasattr(value, "detach") else value
-            )
+            given = value.detach() if hasattr(value, "detach") else value
+            value = _gt.tensor_beside(parameter, given)
         value = value.detach().clone()
         return value.to(parameter.dtype) if parameter.is_floating_point() else value
 

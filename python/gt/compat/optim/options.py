@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+#: The default of options that must be given, in programs for PyTorch before version 2.
+required: Any = object()
+
 
 def options(arguments: dict[str, Any], first: Iterable[str] = ()) -> dict[str, Any]:
     """Return the options among the arguments of an optimizer's constructor, for `defaults`.

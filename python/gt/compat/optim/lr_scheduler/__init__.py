@@ -18,6 +18,9 @@ from .schedules import (
     StepLR,
 )
 
+#: The name of the base class in programs for PyTorch before version 2.
+_LRScheduler = LRScheduler
+
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .module import Module
+from gt.nn.module import Module
+
+__all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
@@ -33,3 +35,16 @@ class DataParallel(Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Return the module's result."""
         return self.module(*inputs, **kwargs)
+
+
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Return the module's result for the inputs, a tuple of arguments or one argument."""
+    arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*arguments, **(module_kwargs or {}))

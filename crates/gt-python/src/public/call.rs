@@ -1,0 +1,236 @@
+//! Calls of public functions: the function of an object, its arguments, and what follows an error.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::OnceLock;
+
+use gt::autocast::autocast;
+use pyo3::exceptions::{PyAttributeError, PySystemError, PyTypeError};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::type_object::PyTypeInfo;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use super::present::{ShownName, present};
+use crate::tensor::PyTensor;
+
+/// A function of Python's vectorcall protocol.
+pub type Vectorcall = unsafe extern "C" fn(
+    *mut ffi::PyObject,
+    *const *mut ffi::PyObject,
+    usize,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+/// The object. Its fields are set once, and all of them but `attributes` never change.
+#[repr(C)]
+pub struct PublicFunction {
+    base: ffi::PyObject,
+    pub vectorcall: Vectorcall,
+    /// The Python function.
+    pub function: *mut ffi::PyObject,
+    /// What is called instead under autocast, or null.
+    pub under_autocast: *mut ffi::PyObject,
+    /// What is called with the positional arguments, the named ones and the error after a TypeError
+    /// or an AttributeError, or with None before the call if the first argument is foreign; it
+    /// returns the result or raises. Null if there is none.
+    pub recover: *mut ffi::PyObject,
+    /// The object's `__dict__`.
+    pub attributes: *mut ffi::PyObject,
+    /// Whether errors name the function.
+    pub shown: ShownName,
+}
+
+/// `PyObject_Vectorcall`, which CPython 3.10 does not export.
+pub fn object_vectorcall() -> Option<Vectorcall> {
+    static FOUND: OnceLock<Option<Vectorcall>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: the name is null-terminated; the process and its libraries are searched. CPython's
+        // function of this name has this type in all versions that export it; a null pointer is
+        // `None`.
+        unsafe {
+            let found = libc::dlsym(libc::RTLD_DEFAULT, c"PyObject_Vectorcall".as_ptr());
+            std::mem::transmute::<*mut c_void, Option<Vectorcall>>(found)
+        }
+    })
+}
+
+/// Calls the function of a public function: the vectorcall protocol's entry.
+///
+/// # Safety
+/// Called by Python alone, for objects of the type of [`PublicFunction`].
+pub unsafe extern "C" fn call_vector(
+    this: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: usize,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let Some(vectorcall) = object_vectorcall() else {
+        // SAFETY: as for this function.
+        return unsafe { call_packed(this, arguments, count, names) };
+    };
+    // SAFETY: `this` is a public function, which Python keeps alive during the call; its functions
+    // are called with Python's arguments, unchanged. The first argument exists if any do.
+    unsafe {
+        let this = &*this.cast::<PublicFunction>();
+        let is_given = count & (usize::MAX >> 1) != 0;
+        if is_given && this.shown.is_some() && !this.recover.is_null() && is_foreign(*arguments) {
+            return this.recover(None, |py| packed(py, arguments, count, names));
+        }
+        let result = vectorcall(this.chosen(), arguments, count, names);
+        if !result.is_null() {
+            return result;
+        }
+        let error = PyErr::take(Python::assume_attached());
+        this.recover(error, |py| packed(py, arguments, count, names))
+    }
+}
+
+/// Like [`call_vector`], by a tuple and a dict of the arguments.
+///
+/// # Safety
+/// As for [`call_vector`].
+unsafe fn call_packed(
+    this: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: usize,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python holds the GIL during a call.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: the arguments are Python's.
+    match unsafe { packed(py, arguments, count, names) } {
+        // SAFETY: as for this function.
+        Ok((args, kwargs)) => unsafe { call_tuple(this, args.as_ptr(), kwargs.as_ptr()) },
+        Err(error) => {
+            error.restore(py);
+            ptr::null_mut()
+        }
+    }
+}
+
+/// Calls the function of a public function: the type's `tp_call`.
+///
+/// # Safety
+/// As for [`call_vector`].
+pub unsafe extern "C" fn call_tuple(
+    this: *mut ffi::PyObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: as in `call_vector`; `args` is a tuple, and `kwargs` a dict or null.
+    unsafe {
+        let this = &*this.cast::<PublicFunction>();
+        let result = ffi::PyObject_Call(this.chosen(), args, kwargs);
+        if !result.is_null() {
+            return result;
+        }
+        let error = PyErr::take(Python::assume_attached());
+        this.recover(error, |py| {
+            let args = Bound::from_borrowed_ptr(py, args).cast_into::<PyTuple>()?;
+            match Bound::from_borrowed_ptr_or_opt(py, kwargs) {
+                Some(kwargs) => Ok((args, kwargs.cast_into::<PyDict>()?)),
+                None => Ok((args, PyDict::new(py))),
+            }
+        })
+    }
+}
+
+/// Returns the arguments of a vectorcall as a tuple and a dict.
+///
+/// # Safety
+/// The arguments are those of a call by the vectorcall protocol.
+unsafe fn packed<'py>(
+    py: Python<'py>,
+    arguments: *const *mut ffi::PyObject,
+    count: usize,
+    names: *mut ffi::PyObject,
+) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+    // SAFETY: by the protocol there are this many positional arguments, then one for each name.
+    let argument = |index| unsafe { Bound::from_borrowed_ptr(py, *arguments.add(index)) };
+    // The highest bit says that the caller owns the place before the first argument.
+    let count = count & (usize::MAX >> 1);
+    let args = PyTuple::new(py, (0..count).map(argument))?;
+    let kwargs = PyDict::new(py);
+    // SAFETY: by the protocol `names` is a tuple of strings or null.
+    if let Some(names) = unsafe { Bound::from_borrowed_ptr_or_opt(py, names) } {
+        for (index, name) in names.cast_into::<PyTuple>()?.iter().enumerate() {
+            kwargs.set_item(name, argument(count + index))?;
+        }
+    }
+    Ok((args, kwargs))
+}
+
+impl PublicFunction {
+    /// Returns the function to call now.
+    fn chosen(&self) -> *mut ffi::PyObject {
+        let autocast = !self.under_autocast.is_null() && autocast().is_some();
+        if autocast { self.under_autocast } else { self.function }
+    }
+
+    /// Handles an error, or the arguments if there is none: returns the result that `recover` finds,
+    /// or null with an error as the user sees it.
+    ///
+    /// # Safety
+    /// Python holds the GIL, and no error is set.
+    unsafe fn recover<'py>(
+        &self,
+        error: Option<PyErr>,
+        arguments: impl FnOnce(Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>,
+    ) -> *mut ffi::PyObject {
+        // SAFETY: as for this function.
+        let py = unsafe { Python::assume_attached() };
+        // SAFETY: null or a Python object that `self` owns.
+        let recover = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.recover) };
+        let result = match (recover, error) {
+            (Some(recover), error)
+                if error.as_ref().is_none_or(|error| is_of_arguments(py, error)) =>
+            {
+                arguments(py).and_then(|(args, kwargs)| recover.call1((args, kwargs, error)))
+            }
+            (_, Some(error)) => Err(error),
+            (_, None) => Err(PySystemError::new_err("a call failed without an error")),
+        };
+        match result {
+            Ok(result) => result.into_ptr(),
+            Err(error) => {
+                present(py, error, &self.shown).restore(py);
+                ptr::null_mut()
+            }
+        }
+    }
+}
+
+/// Whether an argument is an array of NumPy's or a tensor of PyTorch's. They have methods of the
+/// same names as GT's tensors, so that a function might return one of their kind.
+///
+/// # Safety
+/// Python holds the GIL; the argument is an object.
+unsafe fn is_foreign(argument: *mut ffi::PyObject) -> bool {
+    // SAFETY: as for this function.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: the argument is an object.
+    let kind = unsafe { ffi::Py_TYPE(argument) };
+    let plain = [
+        PyTensor::type_object_raw(py),
+        PyInt::type_object_raw(py),
+        PyFloat::type_object_raw(py),
+        PyList::type_object_raw(py),
+        PyTuple::type_object_raw(py),
+        PyString::type_object_raw(py),
+    ];
+    if plain.contains(&kind) {
+        return false;
+    }
+    // SAFETY: the type of an object is an object.
+    let kind = unsafe { Bound::from_borrowed_ptr(py, kind.cast::<ffi::PyObject>()) };
+    let module = kind.getattr(intern!(py, "__module__"));
+    let module = module.and_then(|module| module.extract::<String>()).unwrap_or_default();
+    matches!(module.as_str(), "numpy" | "torch" | "torch.nn.parameter")
+}
+
+/// Whether wrong arguments may have caused an error.
+fn is_of_arguments(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py)
+}

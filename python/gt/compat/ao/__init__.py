@@ -1,0 +1,5 @@
+"""`torch.ao` for PyTorch programs: GT does not quantize models."""
+
+from . import quantization
+
+__all__ = ["quantization"]

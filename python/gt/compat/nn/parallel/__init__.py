@@ -1,0 +1,6 @@
+"""Wrappers of programs written for several GPUs or processes; here signals shard tensors."""
+
+from .data_parallel import DataParallel, data_parallel
+from .distributed import DistributedDataParallel
+
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]

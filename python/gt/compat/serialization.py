@@ -1,0 +1,18 @@
+"""`torch.serialization` for PyTorch programs: files, and which classes they may name."""
+
+from gt.formats import load, save
+from gt.formats.classes import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]

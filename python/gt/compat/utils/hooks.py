@@ -1,0 +1,5 @@
+"""Handles that remove hooks."""
+
+from gt.nn.hooks import RemovableHandle
+
+__all__ = ["RemovableHandle"]

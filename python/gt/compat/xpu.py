@@ -1,0 +1,39 @@
+"""`torch.xpu` for PyTorch programs: there is no GPU of Intel's to choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gt._gt import synchronize
+from gt.random import manual_seed
+
+__all__ = [
+    "device_count",
+    "empty_cache",
+    "is_available",
+    "manual_seed",
+    "manual_seed_all",
+    "set_device",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Return False: there is no GPU to choose."""
+    return False
+
+
+def device_count() -> int:
+    """Return the number of GPUs to choose from: 0."""
+    return 0
+
+
+def set_device(device: Any) -> None:
+    """Do nothing: the dispatcher decides where to compute."""
+
+
+def empty_cache() -> None:
+    """Do nothing: workers make the memory of freed tensors available to other sessions."""
+
+
+manual_seed_all = manual_seed

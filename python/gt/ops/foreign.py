@@ -1,0 +1,71 @@
+"""Arrays of NumPy's and tensors of PyTorch's as arguments of operations.
+
+Operators and primitives convert them themselves. A function that is written in Python gets tensors
+if its first argument is foreign; otherwise it meets them as they are, and is called again with
+tensors where it fails. With tensors of GT alone this costs nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from gt import _gt
+from gt._gt import Tensor
+
+
+def in_tensors(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return a call's arguments with foreign arrays as tensors, or None if there are none.
+
+    Lists and tuples of tensors may contain arrays, too.
+
+    Raises:
+        TypeError: a tensor of PyTorch's requires a gradient.
+    """
+    kinds = _kinds()
+    given = [*args, *kwargs.values()]
+    if not any(_has(value, kinds) for value in given):
+        return None
+    converted = [_converted(value, kinds) for value in given]
+    named = dict(zip(kwargs, converted[len(args) :], strict=True))
+    return tuple(converted[: len(args)]), named
+
+
+def _kinds() -> tuple[type, ...]:
+    """Return the foreign classes, of the packages that are imported."""
+    modules = (sys.modules.get("numpy"), sys.modules.get("torch"))
+    names = ("ndarray", "Tensor")
+    found = [getattr(of, name, None) for of, name in zip(modules, names, strict=True)]
+    return tuple(kind for kind in found if isinstance(kind, type))
+
+
+def _has(value: Any, kinds: tuple[type, ...]) -> bool:
+    if type(value) in (list, tuple):
+        return any(isinstance(item, kinds) for item in value)
+    return isinstance(value, kinds)
+
+
+def _converted(value: Any, kinds: tuple[type, ...]) -> Any:
+    if type(value) in (list, tuple) and _has(value, kinds):
+        return type(value)(_converted(item, kinds) for item in value)
+    if not isinstance(value, kinds):
+        return value
+    return to_tensor(value)
+
+
+def to_tensor(value: Any) -> Tensor:
+    """Return the tensor of an array or of a tensor of PyTorch's.
+
+    Raises:
+        TypeError: a tensor of PyTorch's requires a gradient.
+    """
+    if getattr(value, "requires_grad", False):
+        raise TypeError(
+            "a tensor of PyTorch's that requires a gradient: gradients do not flow from GT to "
+            "PyTorch\n  hint: gt.tensor(t.detach(), requires_grad=True)"
+        )
+    if str(value.dtype) == "torch.bfloat16":
+        return _gt.tensor(value.float().cpu().numpy(), "bfloat16")
+    return _gt.tensor(value.cpu().numpy() if hasattr(value, "cpu") else value)
