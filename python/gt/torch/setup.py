@@ -15,6 +15,7 @@ from gt.torch import (
     dtypes,
     hooks,
     host,
+    inductor,
     registry,
     sharing,
     steps,
@@ -49,6 +50,7 @@ def run() -> None:
     autocast.register()
     registry.register_all()
     vision.register()
+    inductor.register()
 
 
 def _name_functions() -> None:
