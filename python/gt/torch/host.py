@@ -41,6 +41,17 @@ class Generator(torch.Generator, metaclass=_Known):
         """The device of the generator."""
         return torch.device("cluster", 0)
 
+    def clone_state(self) -> Any:
+        """Return a generator with the same state."""
+        made = Generator("cluster")
+        made.set_state(self.get_state())
+        return made
+
+    def __reduce__(self) -> Any:
+        """Return how to copy or load it, on the device."""
+        kind, _, state = super().__reduce__()
+        return kind, ("cluster",), state
+
 
 class DefaultGenerator(Generator):
     """The generator of the session's random numbers."""
@@ -73,6 +84,10 @@ class DefaultGenerator(Generator):
         """Set the state of the session's random numbers, and return the generator."""
         gt.set_rng_state(gt.from_numpy(new_state.cpu().numpy()))
         return self
+
+    def __reduce__(self) -> str:
+        """Return its name: there is one in each process."""
+        return "DEFAULT"
 
 
 #: The one such generator.

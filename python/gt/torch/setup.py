@@ -14,6 +14,7 @@ from gt.torch import (
     autocast,
     cluster,
     dtypes,
+    flex,
     hooks,
     host,
     inductor,
@@ -53,6 +54,7 @@ def run() -> None:
     registry.register_all()
     vision.register()
     inductor.register()
+    flex.register()
 
 
 def _name_functions() -> None:
