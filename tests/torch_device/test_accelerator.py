@@ -20,10 +20,27 @@ def test_the_device():
     assert accelerator.current_accelerator() == torch.device("cluster")
     assert accelerator.current_device_index() == 0
     accelerator.set_device_index(0)
+    accelerator.set_stream(torch.Stream(device="cluster"))
     assert accelerator.current_stream().device == torch.device("cluster", 0)
     assert torch.get_device_module() is torch.cluster
     with accelerator.device_index(0):
         assert torch.ones(1, device=accelerator.current_accelerator()).is_cluster
+
+
+def test_events():
+    """`torch.Event` measures time on the device; events without timing remain PyTorch's."""
+    start, end = (torch.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    torch.accelerator.current_stream().record_event(end)
+    assert 0 <= start.elapsed_time(end) < 60_000
+    plain = torch.Event("cluster")
+    for event in (start, plain, torch.cluster.Event()):
+        assert isinstance(event, torch.Event) and event.device.type == "cluster"
+        event.record()
+        event.wait()
+        event.synchronize()
+        assert event.query()
+    assert issubclass(torch.cluster.Event, torch.Event) and hasattr(torch.Event, "elapsed_time")
 
 
 def test_memory():

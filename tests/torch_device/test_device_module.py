@@ -271,5 +271,15 @@ def test_streams():
     end = torch.cluster.Event(enable_timing=True)
     end.record()
     assert 0 <= event.elapsed_time(end) < 60_000
+    assert len({stream, torch.cluster.Stream(), torch.cluster.current_stream()}) == 1
+    x = torch.ones(3, device="cluster")
+    for one in (stream, torch.Stream("cluster"), torch.accelerator.current_stream()):
+        assert isinstance(one, torch.Stream)
+        x.record_stream(one)
+        one.wait_stream(stream)
+        one.wait_event(event)
+        one.record_event(torch.Event("cluster"))
+        one.synchronize()
+    assert x.tolist() == [1.0] * 3
     with pytest.raises(RuntimeError, match="only the mode 'default', not 'warn'"):
         torch.cluster.set_sync_debug_mode("warn")

@@ -17,6 +17,7 @@ def _capability(device: Any = None) -> dict[str, Any]:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "current_stream": cluster.current_stream,
     "empty_cache": cluster.empty_cache,
     "get_device_capability": _capability,
     "get_memory_info": cluster.mem_get_info,

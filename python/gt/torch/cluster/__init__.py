@@ -152,6 +152,7 @@ def register() -> None:
     for part in (amp, comm, graphs, memory, nvtx, random, streams):
         name = part.__name__.rpartition(".")[2]
         sys.modules[f"torch.cluster.{name}"] = part
+    streams.register()
     torch.set_default_tensor_type = tensors.setting_type(torch.set_default_tensor_type)
 
 

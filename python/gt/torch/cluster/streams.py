@@ -15,19 +15,20 @@ __all__ = ["Event", "Stream", "StreamContext"]
 __getattr__ = refused.of("torch.cluster.streams")
 
 
-class Stream:
+_HostEvent: Any = torch.Event
+
+
+class Stream(torch.Stream):
     """The order of instructions. A session has a single order, so all streams are equivalent."""
 
-    def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
-        self.device = torch.device("cluster", 0)
-        self.stream_id = 0
-        self.priority = 0
+    priority = 0
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream)
+    def __new__(cls, device: Any = None, priority: int = 0, **options: Any) -> Any:
+        """Create a stream; arguments are accepted as for other devices."""
+        return super().__new__(cls, device="cluster")
 
-    def __hash__(self) -> int:
-        return hash(Stream)
+    def __init__(self, *options: Any, **named: Any) -> None:
+        pass
 
     def synchronize(self) -> None:
         """Wait until all issued operations are computed."""
@@ -74,10 +75,14 @@ class StreamContext:
         return None
 
 
-class Event:
+class Event(_HostEvent):
     """A point in the stream. Recording an event with timing waits for all issued operations."""
 
-    def __init__(self, enable_timing: bool = False, **options: Any) -> None:
+    def __new__(cls, enable_timing: bool = False, *options: Any, **named: Any) -> Any:
+        """Create an event; further arguments are accepted as for other devices."""
+        return super().__new__(cls, device="cluster", enable_timing=enable_timing)
+
+    def __init__(self, enable_timing: bool = False, *options: Any, **named: Any) -> None:
         self._timed = enable_timing
         self._time: float | None = None
 
@@ -110,3 +115,31 @@ class Event:
         if self._time is None or end_event._time is None:
             raise ValueError("elapsed_time: both events must be recorded first")
         return (end_event._time - self._time) * 1000
+
+
+class _AnyEvent(type):
+    """The type of `torch.Event`, of which the events of all devices are instances."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, _HostEvent)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, _HostEvent)
+
+    def __call__(cls, device: Any = None, *, enable_timing: bool = False, **options: Any) -> Any:
+        """Create an event of a device, by default the accelerator."""
+        place = torch.accelerator.current_accelerator() if device is None else torch.device(device)
+        if enable_timing and place is not None and place.type == "cluster":
+            return Event(enable_timing=True, **options)
+        return _HostEvent(device, enable_timing=enable_timing, **options)
+
+
+class _EventOfDevice(_HostEvent, metaclass=_AnyEvent):
+    """PyTorch's event, whose C++ class cannot measure time on a device without C++ code."""
+
+
+def register() -> None:
+    """Replace `torch.Event`."""
+    _EventOfDevice.__name__ = _EventOfDevice.__qualname__ = "Event"
+    _EventOfDevice.__module__ = "torch"
+    torch.Event = _EventOfDevice
