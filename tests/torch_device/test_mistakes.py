@@ -39,6 +39,7 @@ def test_layouts_that_it_lacks(x):
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 def test_sparse_tensors(x):
     """Constructors, copies and products name the operator, and say what to do."""
     indices = torch.tensor([[0, 1], [1, 0]])
