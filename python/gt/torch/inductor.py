@@ -1,8 +1,8 @@
 """`torch.compile(model)` without a backend: graphs on the device use GT's backend.
 
 PyTorch's default backend, Inductor, has no code generator for the device. All calls of
-`torch.compile` share the class that calls Inductor, with the mode and the options of the call, so
-that graphs are told apart there: the choice is made for each graph, when its devices are known.
+`torch.compile` share the class that calls Inductor, with the mode and the options of the call. The
+choice is made there, for each graph, when its devices are known.
 `torch.compiler.set_default_backend` would instead replace Inductor for programs of all devices,
 with the time at which they report a wrong mode or option.
 """
