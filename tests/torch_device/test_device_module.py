@@ -278,7 +278,7 @@ def test_streams():
         x.record_stream(one)
         one.wait_stream(stream)
         one.wait_event(event)
-        one.record_event(torch.Event("cluster"))
+        torch.Event("cluster").record(one)
         one.synchronize()
     assert x.tolist() == [1.0] * 3
     with pytest.raises(RuntimeError, match="only the mode 'default', not 'warn'"):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import gt
+from gt.torch import extension
 from gt.torch.cluster import refused
 
 __all__ = ["Event", "Stream", "StreamContext"]
@@ -129,13 +130,14 @@ class _AnyEvent(type):
     def __call__(cls, device: Any = None, *, enable_timing: bool = False, **options: Any) -> Any:
         """Create an event of a device, by default the accelerator."""
         place = torch.accelerator.current_accelerator() if device is None else torch.device(device)
-        if enable_timing and place is not None and place.type == "cluster":
-            return Event(enable_timing=True, **options)
+        is_own = enable_timing or not extension.is_connected()
+        if is_own and place is not None and place.type == "cluster":
+            return Event(enable_timing, **options)
         return _HostEvent(device, enable_timing=enable_timing, **options)
 
 
 class _EventOfDevice(_HostEvent, metaclass=_AnyEvent):
-    """PyTorch's event, whose C++ class cannot measure time on a device without C++ code."""
+    """PyTorch's event, whose C++ class needs C++ code of the device, and cannot measure time."""
 
 
 def register() -> None:
