@@ -4,7 +4,7 @@ import gt
 import numpy as np
 import pytest
 from distribution_cases import CASES, DTYPES, GT, Maker
-from gt.distributions._standard_gamma import _slope
+from gt.distributions._standard_gamma import log_slope
 from pytorch import to_gt, torch
 
 #: No moments to test: undefined or infinite, of categories, or of angles.
@@ -151,7 +151,7 @@ def test_gradient_of_gamma_samples_has_eight_digits():
     mpmath, special = pytest.importorskip("mpmath"), pytest.importorskip("scipy.special")
     a, quantile = np.meshgrid([0.1, 1.0, 10.0, 400.0], [1e-6, 0.1, 0.5, 0.999, 1 - 1e-6])
     x = special.gammaincinv(a, quantile)
-    slope = _slope(gt.tensor(a, dtype=gt.float64), gt.tensor(np.log(x), dtype=gt.float64))
+    slope = log_slope(gt.tensor(a, dtype=gt.float64), gt.tensor(np.log(x), dtype=gt.float64))
 
     def exact(a, x):
         with mpmath.workdps(40):

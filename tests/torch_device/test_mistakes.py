@@ -39,6 +39,21 @@ def test_layouts_that_it_lacks(x):
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+def test_sparse_tensors(x):
+    """Constructors, copies and products name the operator, and say what to do."""
+    indices = torch.tensor([[0, 1], [1, 0]])
+    host = torch.sparse_coo_tensor(indices, torch.ones(2), (2, 2))
+    for make in (
+        lambda: host.to("cluster"),
+        lambda: torch.sparse_coo_tensor(indices, torch.ones(2), (2, 2), device="cluster"),
+        lambda: torch.sparse_coo_tensor((2, 2), device="cluster"),
+        lambda: torch.sparse.mm(host, torch.ones(2, 2, device="cluster")),
+    ):
+        with pytest.raises(NotImplementedError, match="aten::.*: .* no sparse tensors\n.*to_dense"):
+            make()
+
+
 def test_sparse_gradients():
     table = torch.nn.Embedding(4, 2, sparse=True).to("cluster")
     with pytest.raises(RuntimeError, match="no sparse gradients"):

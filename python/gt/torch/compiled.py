@@ -37,6 +37,9 @@ def compile_graph(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
     if any("as_strided" in str(node.target) for node in graph.graph.nodes):
         # The result depends on PyTorch's strides.
         return graph.forward
+    if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in graph.graph.nodes):
+        # Such an operator, as of `torch.cond`, calls another graph.
+        return graph.forward
     layouts = _outputs(graph)
     translated, constants = _translate(graph, layouts)
     # As with any kernel, the first call records its instructions, and later calls replay them.

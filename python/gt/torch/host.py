@@ -41,10 +41,63 @@ class Generator(torch.Generator, metaclass=_Known):
         """The device of the generator."""
         return torch.device("cluster", 0)
 
+    def clone_state(self) -> Any:
+        """Return a generator with the same state."""
+        made = Generator("cluster")
+        made.set_state(self.get_state())
+        return made
+
+    def __reduce__(self) -> Any:
+        """Return how to copy or load it, on the device."""
+        kind, _, state = super().__reduce__()
+        return kind, ("cluster",), state
+
+
+class DefaultGenerator(Generator):
+    """The generator of the session's random numbers."""
+
+    def __new__(cls) -> Any:
+        """Create the generator."""
+        return _Host.__new__(cls, "cpu")
+
+    def __init__(self) -> None:
+        pass
+
+    def manual_seed(self, seed: int) -> Any:
+        """Set the seed of the session's random numbers, and return the generator."""
+        gt.manual_seed(int(seed) & (2**63 - 1))
+        return self
+
+    def seed(self) -> int:
+        """Set the seed of the session's random numbers to a random number, and return it."""
+        return gt.seed()
+
+    def initial_seed(self) -> int:
+        """Return the seed of the session's random numbers."""
+        return gt.initial_seed()
+
+    def get_state(self) -> torch.Tensor:
+        """Return the state of the session's random numbers."""
+        return torch.from_numpy(gt.get_rng_state().numpy().copy())
+
+    def set_state(self, new_state: torch.Tensor) -> Any:
+        """Set the state of the session's random numbers, and return the generator."""
+        gt.set_rng_state(gt.from_numpy(new_state.cpu().numpy()))
+        return self
+
+    def __reduce__(self) -> str:
+        """Return its name: there is one in each process."""
+        return "DEFAULT"
+
+
+#: The one such generator.
+DEFAULT = DefaultGenerator()
+
 
 def drawing_from(generator: torch.Generator | None) -> gt.Generator | None:
-    """Return a GT generator seeded from a PyTorch generator; None, the session's, for None."""
-    if generator is None:
+    """Return a GT generator seeded from a PyTorch generator; None means the session's."""
+    # PyTorch passes a generator to kernels in a new Python object.
+    if generator is None or generator._cdata == DEFAULT._cdata:
         return None
     seed = torch.randint(2**62, (), generator=generator, device="cpu").item()
     return gt.Generator().manual_seed(seed)
@@ -56,7 +109,6 @@ def register() -> None:
     if not torch.cuda.is_available():
         # Copies to the cluster do not need pinned memory.
         torch.Tensor.pin_memory = lambda self, device=None: self
-    torch.accelerator.synchronize = _synchronizing(torch.accelerator.synchronize)
     torch.set_default_dtype = _setting_dtype(torch.set_default_dtype)
     if torch.distributed.is_available():
         torch.distributed.init_process_group = _explaining(torch.distributed.init_process_group)
@@ -89,15 +141,3 @@ def _explaining(otherwise: Any) -> Any:
             ) from error
 
     return init_process_group
-
-
-def _synchronizing(otherwise: Any) -> Any:
-    @functools.wraps(otherwise)
-    def synchronize(device: Any = None, /) -> None:
-        current = torch.accelerator.current_accelerator()
-        if current is not None and current.type == "cluster":
-            gt.synchronize()
-        else:
-            otherwise(device)
-
-    return synchronize

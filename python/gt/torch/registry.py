@@ -55,6 +55,8 @@ def register_all() -> None:
         nested.impl(name, _refuse_nested, "AutogradPrivateUse1")
     rest = _library("_", "IMPL")
     rest.fallback(fallback.run, _KEY)
+    for key in ("SparsePrivateUse1", "SparseCsrPrivateUse1"):
+        rest.fallback(_refuse_sparse, key)
 
 
 def _refuse_nested(*_args: Any, **_kwargs: Any) -> Any:
@@ -62,6 +64,14 @@ def _refuse_nested(*_args: Any, **_kwargs: Any) -> Any:
     raise RuntimeError(
         "the device cluster has no nested tensors of layout torch.strided\n"
         "  hint: use layout=torch.jagged, or pad_sequence for an ordinary tensor"
+    )
+
+
+def _refuse_sparse(operator: torch._ops.OpOverload, *_args: Any, **_kwargs: Any) -> Any:
+    """Raise `NotImplementedError` for an operator of sparse tensors."""
+    raise NotImplementedError(
+        f"{operator._schema.name}: the device cluster has no sparse tensors\n"
+        "  hint: convert them by x.to_dense(), or keep them and their operators on the CPU"
     )
 
 

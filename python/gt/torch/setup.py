@@ -10,11 +10,14 @@ import torch
 from gt import _gt
 from gt._gt import torch_device
 from gt.torch import (
+    accelerator,
     autocast,
     cluster,
     dtypes,
+    flex,
     hooks,
     host,
+    inductor,
     registry,
     sharing,
     steps,
@@ -39,16 +42,19 @@ def run() -> None:
         from_host=memory.from_host_beside,
     )
     torch.utils.rename_privateuse1_backend("cluster")
-    torch._register_device_module("cluster", cluster)
+    cluster.register()
     hooks.register()
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     storages.register()
     steps.register()
     sharing.register()
     host.register()
+    accelerator.register()
     autocast.register()
     registry.register_all()
     vision.register()
+    inductor.register()
+    flex.register()
 
 
 def _name_functions() -> None:

@@ -29,9 +29,9 @@ def standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     return _StandardGamma.apply(concentration, generator)
 
 
-def log_standard_gamma(concentration: Tensor) -> Tensor:
+def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     """Draw logarithms of `standard_gamma` values, including values that underflow their dtype."""
-    return _LogStandardGamma.apply(concentration)
+    return _LogStandardGamma.apply(concentration, generator)
 
 
 class _StandardGamma(gt.autograd.Function):
@@ -46,22 +46,22 @@ class _StandardGamma(gt.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         concentration, value = ctx.saved_tensors
-        slope = _slope(concentration, value.to(gt.float64).log())
+        slope = log_slope(concentration, value.to(gt.float64).log())
         return (grad * value * slope.to(grad.dtype)), None
 
 
 class _LogStandardGamma(gt.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, concentration: Tensor) -> Tensor:
-        drawn, log_factor = _draw(concentration, None)
+    def forward(ctx: Any, concentration: Tensor, generator: Any) -> Tensor:
+        drawn, log_factor = _draw(concentration, generator)
         value = (drawn.log() + log_factor).to(concentration.dtype)
         ctx.save_for_backward(concentration, value)
         return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         concentration, value = ctx.saved_tensors
-        return grad * _slope(concentration, value.to(gt.float64)).to(grad.dtype)
+        return grad * log_slope(concentration, value.to(gt.float64)).to(grad.dtype), None
 
 
 def _draw(concentration: Tensor, generator: Any) -> tuple[Tensor, Tensor]:
@@ -87,7 +87,7 @@ def _draw(concentration: Tensor, generator: Any) -> tuple[Tensor, Tensor]:
     return d * cube, gt.where(raised, uniform.log() / a, gt.zeros_like(a))
 
 
-def _slope(concentration: Tensor, log_value: Tensor) -> Tensor:
+def log_slope(concentration: Tensor, log_value: Tensor) -> Tensor:
     """Return the derivative of log(x) with respect to a at the same quantile, in float64.
 
     The derivative of F with respect to a is a central difference, with an error of about 1e-9.

@@ -73,6 +73,7 @@ def load() -> None:
         pooling,
         products,
         ranges,
+        reparameterization,
         resampling,
         transformer,
     )

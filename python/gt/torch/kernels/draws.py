@@ -6,7 +6,7 @@ import torch
 
 import gt
 from gt._gt import torch_device
-from gt.distributions._standard_gamma import standard_gamma
+from gt.distributions._standard_gamma import log_standard_gamma, standard_gamma
 from gt.torch import dtypes
 from gt.torch.host import drawing_from
 from gt.torch.kernels import kernel, raw
@@ -72,8 +72,10 @@ def draw_standard_gamma(self, generator=None):
 
 @kernel("_sample_dirichlet")
 def sample_dirichlet(self, generator=None):
-    drawn = standard_gamma(self, drawing_from(generator))
-    return drawn / drawn.sum(-1, keepdim=True)
+    # Small concentrations draw values that underflow, whose logarithms do not.
+    drawn = gt.softmax(log_standard_gamma(self, drawing_from(generator)), -1)
+    limits = gt.finfo(drawn.dtype)
+    return drawn.clamp(limits.tiny, 1 - limits.eps / 2)
 
 
 @kernel("native_dropout")

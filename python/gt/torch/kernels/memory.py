@@ -289,3 +289,8 @@ def is_set_to(self: torch.Tensor, tensor: torch.Tensor) -> bool:
         return one.data_ptr(), one.shape, one.stride()
 
     return where(self) == where(tensor)
+
+
+@raw("record_stream")
+def record_stream(self, s):
+    """Do nothing: the session's one order of instructions keeps memory until its last use."""
