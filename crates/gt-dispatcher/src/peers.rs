@@ -14,10 +14,10 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Returns the name of a session, worker, slot or signal, as one word.
+    /// Returns the name of a session, or of a worker, slot or signal as one word.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
-            Named::Session(number) => Some(self.sessions.by_number(number)?.identity.label.clone()),
+            Named::Session(number) => self.sessions.name(number).map(str::to_string),
             Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
             Named::Slot { session, slot } => {
                 let slots = &self.sessions.by_number(session)?.planning.catalogue.slots;

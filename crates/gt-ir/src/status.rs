@@ -7,6 +7,7 @@ use crate::entitlement::Entitlement;
 use crate::event::Activity;
 use crate::ids::{SessionId, WorkerId};
 use crate::instruction::TensorId;
+use crate::origin::Origin;
 use crate::record;
 
 /// The status at one moment. Counters count from the start of the dispatcher; times in reports,
@@ -90,8 +91,10 @@ impl Report {
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionStatus {
     pub number: SessionId,
-    /// The user's name, or else the client's.
+    /// Its name, such as `train.py ada@box #3`.
     pub name: String,
+    /// Its program, as its client says.
+    pub origin: Origin,
     /// Its slots by number, each with the name of its worker; empty for none.
     pub slots: Vec<(u32, String)>,
     pub entitlement: Entitlement,
@@ -122,7 +125,7 @@ pub struct SessionStatus {
 }
 
 record!(struct SessionStatus {
-    number, name, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
+    number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
     recoveries, unkept, waits, behind,
 });
 

@@ -253,6 +253,9 @@ fn convert_session<'py>(
     let dict = PyDict::new(py);
     dict.set_item("number", session.number.0)?;
     dict.set_item("name", &session.name)?;
+    dict.set_item("program", &session.origin.program)?;
+    dict.set_item("login", &session.origin.user)?;
+    dict.set_item("host", &session.origin.host)?;
     let slots: Vec<&String> = session.slots.iter().map(|(_, worker)| worker).collect();
     dict.set_item("slots", slots)?;
     dict.set_item("seconds", now.saturating_sub(session.since).as_secs_f64())?;

@@ -93,6 +93,7 @@ impl Cluster<'_> {
         SessionStatus {
             number: session.identity.number,
             name: session.identity.label.clone(),
+            origin: session.identity.hello.origin.clone(),
             slots: self.workers.workers_by_slot(session.slots()),
             entitlement: session.identity.entitlement.clone(),
             share: self.sessions.share(session),

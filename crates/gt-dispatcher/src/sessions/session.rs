@@ -39,7 +39,7 @@ pub(crate) struct Identity {
     pub number: SessionId,
     /// Its lanes on workers: others each time that the session is restored.
     pub incarnation: Incarnation,
-    /// Its name in the log: the user's, or else the client's.
+    /// Its name for people: `train.py ada@box #3`.
     pub label: String,
     /// The hello with which it began.
     pub hello: Box<ClientHello>,
@@ -78,8 +78,7 @@ impl Identity {
         hello: ClientHello,
         entitlement: Entitlement,
     ) -> Identity {
-        let name = if entitlement.user.is_empty() { &hello.name } else { &entitlement.user };
-        let label = format!("{name}#{number}");
+        let label = hello.origin.cleaned().label(&entitlement.user, number);
         let hello = Box::new(hello);
         Identity { peer, number, incarnation, label, hello, since: now, entitlement }
     }

@@ -19,7 +19,7 @@ use gt_ir::message::{
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
-    Content, DType, Incarnation, LaneId, Meta, Piece, RequestId, SessionId, Shape, SlotId,
+    Content, DType, Incarnation, LaneId, Meta, Origin, Piece, RequestId, SessionId, Shape, SlotId,
     SourceId, TensorData, TensorId, TransferId, WorkerId,
 };
 use gt_net::codec::{decode, encode};
@@ -102,7 +102,8 @@ const TRANSFER: TransferId = TransferId(7);
 fn failure() -> Failure {
     let line = SourceId(2);
     let largest = vec![Holding { incarnation: Incarnation(9), line, meta: meta(), bytes: 1 << 33 }];
-    let others = vec![Other { incarnation: Incarnation(3), label: "ada#1".into(), bytes: 1 << 20 }];
+    let others =
+        vec![Other { incarnation: Incarnation(3), label: "a ada@box #1".into(), bytes: 1 << 20 }];
     Failure { largest, others, ..Failure::new("add", "no", "w", line) }
 }
 
@@ -125,7 +126,7 @@ fn hellos() -> Vec<Hello> {
     vec![
         Hello::Client(ClientHello {
             protocol,
-            name: "n".into(),
+            origin: origin(),
             machine: "m".into(),
             badge: badge(),
             process: Some(Process { pid: 300, start: 1 << 40 }),
@@ -147,11 +148,16 @@ fn hellos() -> Vec<Hello> {
     ]
 }
 
+fn origin() -> Origin {
+    Origin { program: "train.py".into(), user: "ada".into(), host: "box".into() }
+}
+
 fn welcomes() -> Vec<Welcome> {
     let grace = Duration::from_secs(600);
     vec![
         Welcome::Client(ClientWelcome {
             window: 2,
+            name: "train.py ada@box #3".into(),
             machine: "m".into(),
             data_roots: vec!["/data".into()],
             token: Some(u128::MAX),

@@ -86,7 +86,8 @@ pub fn report() -> Report {
 pub fn status() -> Status {
     let session = |number, waits| SessionStatus {
         number,
-        name: format!("1f#{number}"),
+        name: format!("train.py ada@box #{number}"),
+        origin: super::origin(),
         slots: vec![(0, "w0".into()), (1, String::new())],
         entitlement: super::entitlement(),
         share: 0.25,

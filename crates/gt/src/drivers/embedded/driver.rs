@@ -8,7 +8,7 @@ use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
 use gt_ir::message::Answer;
 use gt_ir::modifier::Modifier;
-use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
+use gt_ir::{ClientCommand, Origin, RequestId, TensorData, TensorId};
 
 use super::runtime::Runtime;
 use crate::drivers::MakeWorker;
@@ -36,8 +36,9 @@ impl EmbeddedDriver {
         workers: usize,
         make: MakeWorker,
         modifiers: Vec<Box<dyn Modifier>>,
+        origin: Origin,
     ) -> EmbeddedDriver {
-        EmbeddedDriver { runtime: Runtime::new(workers, make, modifiers) }
+        EmbeddedDriver { runtime: Runtime::new(workers, make, modifiers, origin) }
     }
 
     /// Ends waits of the session's lanes that have taken too long.
@@ -244,6 +245,10 @@ impl Driver for EmbeddedDriver {
 
     fn describe(&self) -> String {
         format!("this process, {} worker(s)", self.runtime.workers())
+    }
+
+    fn name(&self) -> String {
+        self.runtime.name.clone()
     }
 }
 

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::message::{
-    ClientHello, ClientToServer, Goodbye, Hello, Role, ServerToClient, ServerToWorker, WorkerHello,
-    WorkerToWorker,
+    ClientHello, ClientToServer, Goodbye, Hello, Role, ServerToClient, ServerToWorker, Welcome,
+    WorkerHello, WorkerToWorker,
 };
 use gt_ir::modifier::Modifier;
-use gt_ir::{ClientCommand, TensorData, TensorId, WorkerId};
+use gt_ir::{ClientCommand, Origin, TensorData, TensorId, WorkerId};
 use gt_worker::{Out, Work, WorkerInput};
 
 use super::client::ClientEnd;
@@ -38,6 +38,8 @@ const WATCHER_LIMIT: Duration = Duration::from_millis(500);
 
 pub struct Runtime {
     started: Instant,
+    /// The name of the session.
+    pub name: String,
     dispatcher: Mailbox<Dispatcher, (PeerId, FromPeer)>,
     workers: Vec<WorkerEnd>,
     pub client: ClientEnd,
@@ -69,6 +71,7 @@ impl Runtime {
         workers: usize,
         make: MakeWorker,
         modifiers: Vec<Box<dyn Modifier>>,
+        origin: Origin,
     ) -> Arc<Runtime> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / workers).max(1);
@@ -94,12 +97,16 @@ impl Runtime {
                 thread: ThreadState::default(),
             });
         }
-        let name = format!("{:x}", std::process::id());
-        dispatcher.handle(Duration::ZERO, CLIENT, Hello::Client(ClientHello::new(name)));
+        dispatcher.handle(Duration::ZERO, CLIENT, Hello::Client(ClientHello::new(origin)));
         let mut out = Vec::new();
         dispatcher.take_outbox(&mut out);
+        let name = out.iter().find_map(|(_, message)| match message {
+            ToPeer::Welcome(Welcome::Client(welcome)) => Some(welcome.name.clone()),
+            _ => None,
+        });
         let runtime = Arc::new(Runtime {
             started,
+            name: name.unwrap_or_default(),
             dispatcher: Mailbox::new(dispatcher),
             workers: ends,
             client: ClientEnd::default(),
