@@ -23,6 +23,15 @@ impl Peers {
                 let slots = &self.sessions.by_number(session)?.planning.catalogue.slots;
                 Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
             }
+            Named::Template { session, number } => {
+                self.sessions.by_number(session)?.hot_path(number, 0..usize::MAX)
+            }
+            Named::Plan { session, number } => {
+                let session = self.sessions.by_number(session)?;
+                let span = session.planning.plans.span(number)?;
+                let part = span.part.first as usize..span.part.last as usize;
+                session.hot_path(span.template, part)
+            }
             Named::Signal { session, number } => {
                 let session = self.sessions.by_number(session)?;
                 Some(word(session.planning.catalogue.signal(number)?.name()))

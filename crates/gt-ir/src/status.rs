@@ -1,6 +1,7 @@
 //! The status of a dispatcher, its workers and its sessions, as shown by `gt top` and
 //! `gt.status()`.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::entitlement::Entitlement;
@@ -147,6 +148,31 @@ pub struct UserStatus {
 
 record!(struct UserStatus { entitlement, sessions, share, bytes, spilled, busy });
 
+/// A tensor whose value a session waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AwaitedTensor {
+    pub id: TensorId,
+    /// The operation that computes it; empty if that is not known.
+    pub operation: String,
+    /// The user's line of that operation, or else the line that reads the value; empty if neither
+    /// is known.
+    pub line: String,
+}
+
+record!(struct AwaitedTensor { id, operation, line });
+
+impl fmt::Display for AwaitedTensor {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let AwaitedTensor { id, operation, line } = self;
+        match (operation.is_empty(), line.is_empty()) {
+            (false, false) => write!(f, "{operation} at {line}"),
+            (false, true) => write!(f, "{operation}"),
+            (true, false) => write!(f, "tensor {id}, read at {line}"),
+            (true, true) => write!(f, "tensor {id}"),
+        }
+    }
+}
+
 /// What a session waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Waits {
@@ -164,7 +190,7 @@ pub enum Waits {
     /// Its instructions, which are running.
     Work,
     /// A fetched value.
-    Value { tensor: TensorId, worker: String, since: Duration },
+    Value { tensor: AwaitedTensor, worker: String, since: Duration },
     /// Memory on a worker: within a holder's quota (such as `user ada`), or of the worker (empty).
     Memory { worker: String, bytes: u64, holder: String, since: Duration },
 }

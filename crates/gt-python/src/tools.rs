@@ -279,7 +279,7 @@ fn convert_session<'py>(
         Waits::Work => "its instructions to run".to_string(),
         Waits::Value { tensor, worker, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();
-            format!("tensor {tensor} of worker {worker}, for {seconds:.1} s")
+            format!("{tensor}, on worker {worker}, for {seconds:.1} s")
         }
         Waits::Memory { worker, bytes, holder, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();

@@ -14,7 +14,9 @@ def main(argv: list[str] | None = None) -> int:
         description="Explain in words what a session waits for, and which sessions make it wait.",
     )
     parser.add_argument(
-        "session", help="the session's name in `gt top`, as ada#1, or a user, for all his sessions"
+        "session",
+        help="the session's name in `gt top`, as 'train.py ada@box #3', or its number, 3; a program, "
+        "a user or a host for all of its sessions",
     )
     add_options(parser)
     args = parser.parse_args(argv)

@@ -2,14 +2,20 @@
 //!
 //! - [`session`]: the session of one client, in parts: its identity, its queue, the state of its
 //!   planning; credit, unread values and lineage have modules of their own.
+//! - [`recent`]: its latest instructions, and [`lines`]: the lines of its program, for watchers;
+//!   [`hot_path`]: what is inside a hot path.
 //! - [`account`]: what it uses; [`phase`]: whether it begins, runs, or waits to be restored.
 
 mod account;
+mod hot_path;
+mod lines;
 mod phase;
+mod recent;
 mod session;
 
 pub(crate) use account::{DeadlineWarning, SlotShortage, TimeLimit};
 pub(crate) use phase::{AwaitedWorkers, Phase, REJOIN};
+pub(crate) use recent::TensorSource;
 pub(crate) use session::{ClientSession, Identity, Planning};
 
 use std::collections::BTreeMap;

@@ -9,7 +9,9 @@ use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker
 use gt_ir::{ClientCommand, Incarnation, SessionId, codec};
 
 use super::account::SessionAccount;
+use super::lines::SourceLines;
 use super::phase::Phase;
+use super::recent::RecentTensors;
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
@@ -30,6 +32,7 @@ pub(crate) struct ClientSession {
     /// The lineage from which it is restored, if the server keeps lineages.
     pub lineage: Option<Box<Lineage>>,
     pub account: SessionAccount,
+    pub lines: SourceLines,
     pub phase: Phase,
 }
 
@@ -67,6 +70,7 @@ pub(crate) struct Planning {
     pub catalogue: Catalogue,
     pub templates: ClientTemplates,
     pub plans: PlanCache,
+    pub recent: RecentTensors,
 }
 
 impl Identity {
@@ -108,6 +112,7 @@ impl ClientSession {
             unread: UnreadValues::new(u64::MAX),
             lineage: None,
             account,
+            lines: SourceLines::default(),
             phase: Phase::New,
         }
     }

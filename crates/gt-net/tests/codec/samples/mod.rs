@@ -189,6 +189,7 @@ pub fn client_to_server() -> Vec<ClientToServer> {
             here: Duration::from_nanos(1 << 40),
         },
         ClientToServer::Events { events: events(), dropped: 3 },
+        ClientToServer::Lines { lines: vec![(SourceId(2), "train.py:12".into())] },
     ]
 }
 
@@ -207,6 +208,7 @@ fn server_to_client() -> Vec<ServerToClient> {
         ServerToClient::Notice { text: "soon".into() },
         ServerToClient::Confirm { snapshot: 3 },
         ServerToClient::Release { token: u128::MAX },
+        ServerToClient::Lines { lines: vec![SourceId(2), SourceId(5)] },
         ServerToClient::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
     ]
 }
@@ -314,10 +316,12 @@ fn server_to_watcher() -> Vec<ServerToWatcher> {
     vec![
         ServerToWatcher::Status { request: RequestId(8), status: Box::new(status()) },
         ServerToWatcher::Names(vec![
-            (Named::Session(SessionId(3)), "1f#3".into()),
+            (Named::Session(SessionId(3)), "train.py ada@box #3".into()),
             (Named::Worker(WorkerId(2)), "gpu2".into()),
             (Named::Signal { session: SessionId(3), number: 1 }, "forward".into()),
             (Named::Slot { session: SessionId(3), slot: SlotId(1) }, "gpu2".into()),
+            (Named::Template { session: SessionId(3), number: 7 }, "steps=mul".into()),
+            (Named::Plan { session: SessionId(3), number: 300 }, "steps=mul".into()),
         ]),
         ServerToWatcher::Events { events: events(), dropped: 3 },
     ]

@@ -84,7 +84,7 @@ impl ClientEnd {
             ServerToClient::StepUndone(failure) => self.undone.tell(&failure),
             ServerToClient::Notice { text } => tracing::warn!("{text}"),
             // The runtime handles it for all of its ends.
-            ServerToClient::Observe { .. } => {}
+            ServerToClient::Observe { .. } | ServerToClient::Lines { .. } => {}
             // This process keeps no snapshots, and hands blocks over.
             ServerToClient::Confirm { .. } | ServerToClient::Release { .. } => {}
         }

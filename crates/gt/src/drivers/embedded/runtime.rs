@@ -27,6 +27,7 @@ use super::threads::{ThreadState, WorkerThreads};
 use super::watching::Watching;
 use crate::drivers::MakeWorker;
 use crate::drivers::files::{FileDone, FileKey};
+use crate::drivers::issues;
 use crate::drivers::log::log_from_environment;
 use crate::drivers::sharding::shard_from_environment;
 
@@ -254,6 +255,9 @@ impl Runtime {
                 if self.watching.observe(on) {
                     self.client.issues.observe(on);
                 }
+            }
+            ToPeer::Client(ServerToClient::Lines { lines }) => {
+                self.dispatcher.put((CLIENT, issues::lines(lines).into()));
             }
             ToPeer::Client(message) => self.client.receive(message),
             ToPeer::Worker(message) => self.tell_worker(peer.number as usize, message),
