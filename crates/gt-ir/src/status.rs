@@ -161,6 +161,13 @@ pub struct AwaitedTensor {
 
 record!(struct AwaitedTensor { id, operation, line });
 
+impl AwaitedTensor {
+    /// Returns whether anything but its number is known.
+    pub fn is_known(&self) -> bool {
+        !(self.operation.is_empty() && self.line.is_empty())
+    }
+}
+
 impl fmt::Display for AwaitedTensor {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let AwaitedTensor { id, operation, line } = self;

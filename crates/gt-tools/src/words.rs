@@ -76,7 +76,11 @@ pub fn asker_waits(status: &Status) -> String {
         Waits::Value { tensor, worker, .. } => {
             let behind = status.workers.iter().find(|other| other.name == *worker);
             let behind = behind.map_or(0, |worker| worker.in_flight);
-            format!("{tensor}, on {worker}, which has {behind} instructions to run{others}")
+            let of = match tensor.is_known() {
+                true => format!(" ({tensor})"),
+                false => String::new(),
+            };
+            format!("a value of {worker}{of}, which has {behind} instructions to run{others}")
         }
         Waits::Memory { worker, bytes: need, holder, .. } => {
             let of = if holder.is_empty() { "it" } else { holder };
@@ -135,7 +139,7 @@ mod tests {
         let tensor =
             AwaitedTensor { id: TensorId(3), operation: "mean".into(), line: "a.py:3".into() };
         let value = Waits::Value { tensor, worker: "gpu1".into(), since };
-        assert!(asker_waits(&status(value)).starts_with("mean at a.py:3, on gpu1, which has 0"));
+        assert!(asker_waits(&status(value)).starts_with("a value of gpu1 (mean at a.py:3), which has 0"));
         assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
         let room = asker_waits(&status(Waits::Room));
         assert!(

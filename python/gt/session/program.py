@@ -20,7 +20,8 @@ def program_name() -> str:
     if spec is not None and spec.name and spec.name != "__main__":
         return spec.name.removesuffix(".__main__")
     file = getattr(main, "__file__", None)
-    if file:
+    # A program that is read from standard input has `<stdin>`.
+    if file and not file.startswith("<"):
         return os.path.basename(file.rstrip(os.sep)) or "python"
     first = sys.argv[0] if getattr(sys, "argv", None) else ""
     return "-c" if first == "-c" else "python"
