@@ -63,11 +63,11 @@ def test_shares_and_sessions_follow_the_file(tmp_path, keys):
             eve = of_user("eve", "vision")
             twice = client(address, f"other = gt.Session({address!r})\n", GT_KEY=eve)
             assert twice.returncode == 1
-            assert "user eve may have 1 sessions at a time, and has them: eve#3" in twice.stderr
+            assert "user eve may have 1 sessions at a time, and has them: -c eve@" in twice.stderr
             shown = client(address, SHOW, GT_KEY=eve)
-            assert "('eve#4', 'vision', 0.8)" in shown.stdout, shown
+            assert re.search(r"'-c eve@\S+ #4', 'vision', 0\.8\)", shown.stdout), shown
             shown = client(address, SHOW, GT_KEY=of_user("ada"))
-            assert "('ada#5', '', 0.75)" in shown.stdout, shown
+            assert re.search(r"'-c ada@\S+ #5', '', 0\.75\)", shown.stdout), shown
 
 
 def test_a_user_is_charged_for_all_sessions(tmp_path, keys, monkeypatch):
@@ -105,7 +105,9 @@ def test_idle_sessions_are_warned_and_ended(tmp_path):
             address, "print(gt.ones(1).item(), flush=True)\ntime.sleep(4)\ngt.ones(1).item()\n"
         )
     assert done.returncode == 1 and done.stdout == "1.0\n", done
-    assert re.search(r"gt: warning: the session -c \S+@\S+ #1 has nothing to do and ends in", done.stderr)
+    assert re.search(
+        r"gt: warning: the session -c \S+@\S+ #1 has nothing to do and ends in", done.stderr
+    )
     assert "ConnectionError" in done.stderr
     assert "it has had nothing to do for 3 s, as long as all without a user's key" in done.stderr
 
@@ -196,9 +198,7 @@ def test_a_wait_is_explained(tmp_path):
                 same = run_gt("explain-wait", other, "--port", port)
                 assert same.stdout.startswith(f"{name} "), same
             assert "Nobody else has work on its workers." in done.stdout
-            assert re.search(
-                r"Its share is 100 % .* has used [\d.]+ m?s of device", done.stdout
-            )
+            assert re.search(r"Its share is 100 % .* has used [\d.]+ m?s of device", done.stdout)
             unknown = run_gt("explain-wait", "zoe", "--port", port)
             assert unknown.returncode == 1 and name in unknown.stderr
         finally:

@@ -213,4 +213,3 @@ def test_server_and_worker_print_how_to_connect(tmp_path):
         for process in filter(None, (worker, server)):
             process.terminate()
             process.communicate(timeout=20)
-

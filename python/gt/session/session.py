@@ -60,9 +60,7 @@ class Session:
                 f"Session: {given} given without an address, but workers in this process "
                 "need no key\n  hint: gt.Session('HOST:PORT', ...)"
             )
-        self._open = _gt.open_session(
-            address, key_file, insecure, workers, slots, elastic, name
-        )
+        self._open = _gt.open_session(address, key_file, insecure, workers, slots, elastic, name)
         _KNOWN[self._open.number] = self
 
     @staticmethod
