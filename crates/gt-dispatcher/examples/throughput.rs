@@ -12,8 +12,8 @@ use gt_ir::message::{
 };
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{
-    Attribute, ClientCommand, DType, Instruction, Meta, Operand, Origin, Scalar, Shape, SourceId,
-    TensorId, WorkerCommand, ops,
+    Attribute, ClientCommand, DType, Instruction, Meta, Operand, Scalar, SessionOrigin, Shape,
+    SourceId, TensorId, WorkerCommand, ops,
 };
 
 const BATCH: u64 = 128;
@@ -70,7 +70,7 @@ fn round(workers: u64, batches: u64) -> f64 {
     dispatcher.handle(
         Duration::ZERO,
         client,
-        Hello::Client(ClientHello::new(Origin::new("client"))),
+        Hello::Client(ClientHello::new(SessionOrigin::new("client"))),
     );
     let signal = u32::from(workers > 1);
     if signal > 0 {

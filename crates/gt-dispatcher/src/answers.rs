@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::lineage::Digest;
 use crate::peer::{PeerId, PeerOutbox};
-use crate::sessions::TensorSource;
+use crate::recent::TensorSource;
 
 /// A fetch in flight to a worker, keyed by the request id that the dispatcher assigned.
 pub(crate) struct PendingFetch {

@@ -9,7 +9,7 @@ use gt_ir::{ClientCommand, Definition, Instance, Invocation, SourceId, TemplateE
 use rustc_hash::FxHashMap;
 
 use crate::planner::PlanCache;
-use crate::sessions::TensorSource;
+use crate::recent::TensorSource;
 
 /// The templates of a session, by number.
 #[derive(Clone, Default)]

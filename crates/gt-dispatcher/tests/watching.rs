@@ -9,7 +9,7 @@ use gt_ir::message::{
     WatcherToServer, WorkerHello, WorkerToServer,
 };
 use gt_ir::status::{Report, Status};
-use gt_ir::{ClientCommand, Origin, RequestId, SessionId};
+use gt_ir::{ClientCommand, RequestId, SessionId, SessionOrigin};
 
 const CLIENT: PeerId = PeerId::client(1);
 const WORKER: PeerId = PeerId::worker(1);
@@ -36,7 +36,7 @@ impl World {
 
     fn connect(&mut self, peer: PeerId, name: &str) -> Vec<(PeerId, ToPeer)> {
         let hello = match peer.role {
-            Role::Client => Hello::Client(ClientHello::new(Origin::new(name))),
+            Role::Client => Hello::Client(ClientHello::new(SessionOrigin::new(name))),
             Role::Worker => Hello::Worker(WorkerHello { rate: 1, ..WorkerHello::new(name) }),
             Role::Watcher => Hello::Watcher(WatcherHello::new(name)),
         };

@@ -81,7 +81,7 @@ pub use fabric::{EngineCollective, Fabric};
 pub use ids::{Incarnation, LaneId, SessionId, SlotId, TransferId, WorkerId};
 pub use instruction::{Attribute, Attributes, Instruction, Operand, RequestId, SourceId, TensorId};
 pub use operation::{Graph, Meta, Operation, Var};
-pub use origin::Origin;
+pub use origin::SessionOrigin;
 pub use scalar::Scalar;
 pub use shape::Shape;
 pub use template::{Bindings, Definition, Instance, Invocation, Template, TemplateError};

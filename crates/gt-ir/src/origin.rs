@@ -5,7 +5,7 @@ use crate::record;
 
 /// The program that opens a session, as its client says: for display only.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Origin {
+pub struct SessionOrigin {
     /// The name of its script, its module or its notebook, or the name that the user chose.
     pub program: String,
     /// The account that it runs under; empty if it is not known.
@@ -14,15 +14,15 @@ pub struct Origin {
     pub host: String,
 }
 
-record!(struct Origin { program, user, host });
+record!(struct SessionOrigin { program, user, host });
 
-impl Origin {
+impl SessionOrigin {
     /// The most characters of each part.
     pub const MOST: usize = 64;
 
     /// Returns the origin of a program on an unknown machine.
-    pub fn new(program: impl Into<String>) -> Origin {
-        Origin { program: program.into(), ..Origin::default() }
+    pub fn new(program: impl Into<String>) -> SessionOrigin {
+        SessionOrigin { program: program.into(), ..SessionOrigin::default() }
     }
 
     /// Checks the name of a session that a user chose, and returns it.
@@ -35,7 +35,7 @@ impl Origin {
         if name.trim().is_empty() {
             return Err(format!("the name of the session is '{name}', which is empty{hint}"));
         }
-        let (count, most) = (name.chars().count(), Origin::MOST);
+        let (count, most) = (name.chars().count(), SessionOrigin::MOST);
         if count > most {
             return Err(format!(
                 "the name of the session has {count} characters, {most} are allowed{hint}"
@@ -52,19 +52,19 @@ impl Origin {
     /// Returns the origin without characters that lines, fields or terminals would break at, and
     /// with parts of limited lengths: what a client sends may be anything.
     #[must_use]
-    pub fn cleaned(&self) -> Origin {
+    pub fn cleaned(&self) -> SessionOrigin {
         let program = match clean(&self.program) {
             program if program.is_empty() => "unnamed".into(),
             program => program,
         };
-        Origin { program, user: word(&self.user), host: word(&self.host) }
+        SessionOrigin { program, user: word(&self.user), host: word(&self.host) }
     }
 
     /// Returns the name of a session that people see: `train.py ada@box #3`. A user whom the
     /// client's key proves replaces the one that the client names.
     pub fn label(&self, proven: &str, number: SessionId) -> String {
         let user = if proven.is_empty() { &self.user } else { proven };
-        let Origin { program, host, .. } = self;
+        let SessionOrigin { program, host, .. } = self;
         match (user.is_empty(), host.is_empty()) {
             (true, true) => format!("{program} #{number}"),
             (false, true) => format!("{program} {user} #{number}"),
@@ -91,7 +91,7 @@ fn clean(text: &str) -> String {
         letter if letter.is_whitespace() => ' ',
         letter => letter,
     });
-    kept.take(Origin::MOST).collect::<String>().trim().to_string()
+    kept.take(SessionOrigin::MOST).collect::<String>().trim().to_string()
 }
 
 /// Returns a text as one word of a label.
@@ -103,8 +103,8 @@ fn word(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn origin(program: &str, user: &str, host: &str) -> Origin {
-        Origin { program: program.into(), user: user.into(), host: host.into() }
+    fn origin(program: &str, user: &str, host: &str) -> SessionOrigin {
+        SessionOrigin { program: program.into(), user: user.into(), host: host.into() }
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
         let ada = origin("train.py", "ada", "box");
         assert_eq!(ada.label("", SessionId(3)), "train.py ada@box #3");
         assert_eq!(ada.label("eve", SessionId(3)), "train.py eve@box #3");
-        assert_eq!(Origin::new("client").label("", SessionId(1)), "client #1");
-        assert_eq!(Origin::new("client").label("ada", SessionId(1)), "client ada #1");
+        assert_eq!(SessionOrigin::new("client").label("", SessionId(1)), "client #1");
+        assert_eq!(SessionOrigin::new("client").label("ada", SessionId(1)), "client ada #1");
     }
 
     #[test]
@@ -122,14 +122,17 @@ mod tests {
         assert_eq!(odd.cleaned(), origin("a_[31mb c", "a_da", "b_x_1"));
         let long = origin(&"x".repeat(500), &"y".repeat(500), "");
         let cleaned = long.cleaned();
-        assert_eq!((cleaned.program.len(), cleaned.user.len()), (Origin::MOST, Origin::MOST));
+        assert_eq!(
+            (cleaned.program.len(), cleaned.user.len()),
+            (SessionOrigin::MOST, SessionOrigin::MOST)
+        );
         assert_eq!(origin(" \n", "", "").cleaned().program, "unnamed");
     }
 
     #[test]
     fn a_chosen_name_is_checked() {
-        assert_eq!(Origin::check(" run 12 "), Ok("run 12".into()));
-        assert_eq!(Origin::check("Lauf-12 (größer)"), Ok("Lauf-12 (größer)".into()));
+        assert_eq!(SessionOrigin::check(" run 12 "), Ok("run 12".into()));
+        assert_eq!(SessionOrigin::check("Lauf-12 (größer)"), Ok("Lauf-12 (größer)".into()));
         for (name, reason) in [
             ("", "is '', which is empty"),
             ("  ", "which is empty"),
@@ -138,7 +141,7 @@ mod tests {
             ("a\u{202e}b", "has the character '\\u{202e}'"),
             ("a|b", "has the character '|'"),
         ] {
-            let error = Origin::check(name).unwrap_err();
+            let error = SessionOrigin::check(name).unwrap_err();
             assert!(error.contains(reason) && error.contains("hint"), "{name:?}: {error}");
         }
     }

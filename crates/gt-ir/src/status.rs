@@ -8,7 +8,7 @@ use crate::entitlement::Entitlement;
 use crate::event::Activity;
 use crate::ids::{SessionId, WorkerId};
 use crate::instruction::TensorId;
-use crate::origin::Origin;
+use crate::origin::SessionOrigin;
 use crate::record;
 
 /// The status at one moment. Counters count from the start of the dispatcher; times in reports,
@@ -95,7 +95,7 @@ pub struct SessionStatus {
     /// Its name, such as `train.py ada@box #3`.
     pub name: String,
     /// Its program, as its client says.
-    pub origin: Origin,
+    pub origin: SessionOrigin,
     /// Its slots by number, each with the name of its worker; empty for none.
     pub slots: Vec<(u32, String)>,
     pub entitlement: Entitlement,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use gt_ir::Origin;
+use gt_ir::SessionOrigin;
 use gt_ir::status::{SessionStatus, Status, Waits};
 
 use crate::error::ToolError;
@@ -40,7 +40,7 @@ fn explain(status: &Status, name: &str) -> Result<String, ToolError> {
 
 /// Returns whether a session is of a program, a user or a host, or of a user on a host.
 fn is_of(session: &SessionStatus, name: &str) -> bool {
-    let Origin { program, user, host } = &session.origin;
+    let SessionOrigin { program, user, host } = &session.origin;
     let proven = &session.entitlement.user;
     let user = if proven.is_empty() { user } else { proven };
     !name.is_empty()
@@ -149,7 +149,7 @@ mod tests {
         SessionStatus {
             number: SessionId(number),
             name: format!("train.py {user}@box #{number}"),
-            origin: Origin {
+            origin: SessionOrigin {
                 program: "train.py".into(),
                 user: "nobody".into(),
                 host: "box".into(),

@@ -113,7 +113,7 @@ mod tests {
         let session = |number, waits| SessionStatus {
             number,
             name: format!("s #{number}"),
-            origin: gt_ir::Origin::default(),
+            origin: gt_ir::SessionOrigin::default(),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: gt_ir::entitlement::Entitlement::default(),
             share: 0.5,
@@ -139,7 +139,10 @@ mod tests {
         let tensor =
             AwaitedTensor { id: TensorId(3), operation: "mean".into(), line: "a.py:3".into() };
         let value = Waits::Value { tensor, worker: "gpu1".into(), since };
-        assert!(asker_waits(&status(value)).starts_with("a value of gpu1 (mean at a.py:3), which has 0"));
+        assert!(
+            asker_waits(&status(value))
+                .starts_with("a value of gpu1 (mean at a.py:3), which has 0")
+        );
         assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
         let room = asker_waits(&status(Waits::Room));
         assert!(

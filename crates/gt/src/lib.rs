@@ -28,7 +28,7 @@ pub use gt_client::{
 pub use gt_dispatcher::LineageLimits;
 pub use gt_ir as ir;
 pub use gt_ir::modifier::Modifier;
-pub use gt_ir::{DType, Origin, Scalar, Shape, TensorData};
+pub use gt_ir::{DType, Scalar, SessionOrigin, Shape, TensorData};
 pub use gt_net as net;
 pub use gt_worker as worker;
 
@@ -54,7 +54,7 @@ pub fn embedded(workers: usize) -> Result<Session> {
 ///
 /// # Errors
 /// No worker asked for.
-pub fn embedded_with(workers: usize, make: MakeWorker, origin: Origin) -> Result<Session> {
+pub fn embedded_with(workers: usize, make: MakeWorker, origin: SessionOrigin) -> Result<Session> {
     drivers::embedded::start_with(workers, make, Vec::new(), origin)
 }
 

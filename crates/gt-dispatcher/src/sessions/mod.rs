@@ -2,7 +2,7 @@
 //!
 //! - [`session`]: the session of one client, in parts: its identity, its queue, the state of its
 //!   planning; credit, unread values and lineage have modules of their own.
-//! - [`recent`]: its latest instructions, and [`lines`]: the lines of its program, for watchers;
+//! - [`lines`]: the lines of its program, for watchers;
 //!   [`hot_path`]: what is inside a hot path.
 //! - [`account`]: what it uses; [`phase`]: whether it begins, runs, or waits to be restored.
 
@@ -10,12 +10,10 @@ mod account;
 mod hot_path;
 mod lines;
 mod phase;
-mod recent;
 mod session;
 
 pub(crate) use account::{DeadlineWarning, SlotShortage, TimeLimit};
 pub(crate) use phase::{AwaitedWorkers, Phase, REJOIN};
-pub(crate) use recent::TensorSource;
 pub(crate) use session::{ClientSession, Identity, Planning};
 
 use std::collections::BTreeMap;

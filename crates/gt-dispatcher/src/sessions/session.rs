@@ -11,13 +11,13 @@ use gt_ir::{ClientCommand, Incarnation, SessionId, codec};
 use super::account::SessionAccount;
 use super::lines::SourceLines;
 use super::phase::Phase;
-use super::recent::RecentTensors;
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
 use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{Catalogue, PlanCache, Slots};
 use crate::queue::{SlotCount, UnplannedBatch};
+use crate::recent::RecentTensors;
 use crate::templates::ClientTemplates;
 use crate::unread::UnreadValues;
 

@@ -6,7 +6,7 @@ use super::kinds;
 use crate::fabric::Fabric;
 use crate::ids::WorkerId;
 use crate::instruction::RequestId;
-use crate::origin::Origin;
+use crate::origin::SessionOrigin;
 use crate::record;
 
 /// The protocol version; both ends of a link must have the same.
@@ -116,7 +116,7 @@ impl Protocol {
 pub struct ClientHello {
     pub protocol: Protocol,
     /// Its program, for display.
-    pub origin: Origin,
+    pub origin: SessionOrigin,
     /// Equal for processes that can share memory; empty for none.
     pub machine: String,
     /// The user whose key it has, if any. The server's driver verifies the proof; the dispatcher
@@ -132,7 +132,7 @@ record!(struct ClientHello { protocol, origin, machine, badge, process, resume }
 
 impl ClientHello {
     /// Returns the hello of a new client of this build, without optional parts.
-    pub fn new(origin: Origin) -> ClientHello {
+    pub fn new(origin: SessionOrigin) -> ClientHello {
         ClientHello {
             protocol: Protocol::current(),
             origin,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gt::Origin;
+use gt::SessionOrigin;
 use gt::ir::Rescale;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -109,7 +109,7 @@ fn rescale(py: Python<'_>, slots: Option<i64>, elastic: Option<bool>) -> PyResul
 /// Opens a session on a server.
 pub fn open_connection(
     py: Python<'_>,
-    origin: Origin,
+    origin: SessionOrigin,
     address: &str,
     key_file: Option<PathBuf>,
     insecure: bool,

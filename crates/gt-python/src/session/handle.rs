@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use gt::worker::Work;
-use gt::{Origin, Session, WeakSession};
+use gt::{Session, SessionOrigin, WeakSession};
 use pyo3::prelude::*;
 
 use super::fork::ForkBlocker;
@@ -53,7 +53,7 @@ impl SessionHandle {
     pub fn connect(
         py: Python<'_>,
         _blocker: &ForkBlocker,
-        origin: Origin,
+        origin: SessionOrigin,
         address: &str,
         key_file: Option<&Path>,
         insecure: bool,
@@ -68,7 +68,7 @@ impl SessionHandle {
     pub fn embedded(
         py: Python<'_>,
         _blocker: &ForkBlocker,
-        origin: Origin,
+        origin: SessionOrigin,
         workers: Option<usize>,
         seed: u64,
     ) -> PyResult<Arc<SessionHandle>> {

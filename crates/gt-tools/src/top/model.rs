@@ -257,7 +257,7 @@ mod tests {
         let session = |busy| SessionStatus {
             number: SessionId(1),
             name: "anna".into(),
-            origin: gt_ir::Origin::default(),
+            origin: gt_ir::SessionOrigin::default(),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: Entitlement::default(),
             share: 0.5,

@@ -19,8 +19,8 @@ use gt_ir::message::{
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
-    Content, DType, Incarnation, LaneId, Meta, Origin, Piece, RequestId, SessionId, Shape, SlotId,
-    SourceId, TensorData, TensorId, TransferId, WorkerId,
+    Content, DType, Incarnation, LaneId, Meta, Piece, RequestId, SessionId, SessionOrigin, Shape,
+    SlotId, SourceId, TensorData, TensorId, TransferId, WorkerId,
 };
 use gt_net::codec::{decode, encode};
 
@@ -148,8 +148,8 @@ fn hellos() -> Vec<Hello> {
     ]
 }
 
-fn origin() -> Origin {
-    Origin { program: "train.py".into(), user: "ada".into(), host: "box".into() }
+fn origin() -> SessionOrigin {
+    SessionOrigin { program: "train.py".into(), user: "ada".into(), host: "box".into() }
 }
 
 fn welcomes() -> Vec<Welcome> {

@@ -173,7 +173,7 @@ mod tests {
     use gt_ir::entitlement::{Entitlement, MemoryQuota};
     use gt_ir::event::Activity;
     use gt_ir::status::{AwaitedTensor, Report, UserStatus, Waits};
-    use gt_ir::{Origin, TensorId, WorkerId};
+    use gt_ir::{SessionOrigin, TensorId, WorkerId};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -210,7 +210,11 @@ mod tests {
         let session = |number, waits| SessionStatus {
             number,
             name: format!("train.py anna@box #{number}"),
-            origin: Origin { program: "train.py".into(), user: "anna".into(), host: "box".into() },
+            origin: SessionOrigin {
+                program: "train.py".into(),
+                user: "anna".into(),
+                host: "box".into(),
+            },
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: Entitlement::default(),
             share: 0.5,

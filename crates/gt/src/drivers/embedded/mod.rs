@@ -28,7 +28,7 @@ mod watching;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gt_client::{ClientError, Result, Session};
-use gt_ir::Origin;
+use gt_ir::SessionOrigin;
 use gt_ir::modifier::Modifier;
 
 use super::{MakeWorker, native_worker};
@@ -50,7 +50,7 @@ pub fn start_with(
     workers: usize,
     make: MakeWorker,
     modifiers: Vec<Box<dyn Modifier>>,
-    origin: Origin,
+    origin: SessionOrigin,
 ) -> Result<Session> {
     if workers == 0 {
         return Err(ClientError::usage("at least one worker is needed, 0 were asked for"));

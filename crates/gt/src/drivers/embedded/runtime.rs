@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::message::{
-    ClientHello, ClientToServer, Goodbye, Hello, Role, ServerToClient, ServerToWorker, Welcome,
-    WorkerHello, WorkerToWorker,
+    ClientHello, ClientToServer, Goodbye, Hello, Role, ServerToClient, ServerToWorker, WorkerHello,
+    WorkerToWorker,
 };
 use gt_ir::modifier::Modifier;
-use gt_ir::{ClientCommand, Origin, TensorData, TensorId, WorkerId};
+use gt_ir::{ClientCommand, SessionOrigin, TensorData, TensorId, WorkerId};
 use gt_worker::{Out, Work, WorkerInput};
 
 use super::client::ClientEnd;
@@ -24,23 +24,17 @@ use super::filing::Filing;
 use super::forks::{ForkGuard, Gate, InFlightCall};
 use super::handover::Mailbox;
 use super::threads::{ThreadState, WorkerThreads};
-use super::watching::Watching;
+use super::watching::{ANSWER_LIMIT, Watching};
 use crate::drivers::MakeWorker;
 use crate::drivers::files::{FileDone, FileKey};
-use crate::drivers::issues;
 use crate::drivers::log::log_from_environment;
 use crate::drivers::sharding::shard_from_environment;
 
 /// The session's link.
 const CLIENT: PeerId = PeerId::client(1);
 
-/// How long a watcher's request may take to be answered.
-const WATCHER_LIMIT: Duration = Duration::from_millis(500);
-
 pub struct Runtime {
     started: Instant,
-    /// The name of the session.
-    pub name: String,
     dispatcher: Mailbox<Dispatcher, (PeerId, FromPeer)>,
     workers: Vec<WorkerEnd>,
     pub client: ClientEnd,
@@ -72,7 +66,7 @@ impl Runtime {
         workers: usize,
         make: MakeWorker,
         modifiers: Vec<Box<dyn Modifier>>,
-        origin: Origin,
+        origin: SessionOrigin,
     ) -> Arc<Runtime> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / workers).max(1);
@@ -101,13 +95,8 @@ impl Runtime {
         dispatcher.handle(Duration::ZERO, CLIENT, Hello::Client(ClientHello::new(origin)));
         let mut out = Vec::new();
         dispatcher.take_outbox(&mut out);
-        let name = out.iter().find_map(|(_, message)| match message {
-            ToPeer::Welcome(Welcome::Client(welcome)) => Some(welcome.name.clone()),
-            _ => None,
-        });
         let runtime = Arc::new(Runtime {
             started,
-            name: name.unwrap_or_default(),
             dispatcher: Mailbox::new(dispatcher),
             workers: ends,
             client: ClientEnd::default(),
@@ -256,10 +245,10 @@ impl Runtime {
                     self.client.issues.observe(on);
                 }
             }
-            ToPeer::Client(ServerToClient::Lines { lines }) => {
-                self.dispatcher.put((CLIENT, issues::lines(lines).into()));
+            ToPeer::Client(message) => {
+                let answer = self.client.receive(message);
+                answer.into_iter().for_each(|it| self.dispatcher.put((CLIENT, it.into())));
             }
-            ToPeer::Client(message) => self.client.receive(message),
             ToPeer::Worker(message) => self.tell_worker(peer.number as usize, message),
             message @ ToPeer::Watcher(_) => self.watching.send(peer, message),
             message @ (ToPeer::Welcome(_) | ToPeer::Goodbye(_)) => match (peer.role, message) {
@@ -383,7 +372,7 @@ impl Runtime {
         let _call = self.enter();
         self.take_reports();
         self.dispatcher.put((peer, message));
-        let until = Instant::now() + WATCHER_LIMIT;
+        let until = Instant::now() + ANSWER_LIMIT;
         // Another thread may be running the dispatcher.
         while Instant::now() < until {
             self.dispatch();

@@ -8,7 +8,7 @@ use gt_ir::message::{
     Acknowledge, Answer, ClientHello, ClientToServer, ClientWelcome, Frame, Goodbye, LARGE_VALUE,
     Reply, Resume, ServerToClient,
 };
-use gt_ir::{ClientCommand, Content, Origin, RequestId};
+use gt_ir::{ClientCommand, Content, RequestId, SessionOrigin};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
@@ -30,7 +30,7 @@ pub(super) struct ServerRoute {
     pub address: Address,
     pub key_file: Option<PathBuf>,
     pub insecure: bool,
-    pub origin: Origin,
+    pub origin: SessionOrigin,
 }
 
 impl ServerRoute {

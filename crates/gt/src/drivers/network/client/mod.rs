@@ -14,7 +14,7 @@ use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
 use gt_ir::event::Event;
 use gt_ir::message::{Answer, ClientToServer};
-use gt_ir::{ClientCommand, Origin, RequestId};
+use gt_ir::{ClientCommand, RequestId, SessionOrigin};
 use gt_net::address::Address;
 use gt_net::wake::Wake;
 use gt_net::{NetError, shm};
@@ -54,7 +54,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
 /// # Errors
 /// As [`connect`].
 pub fn connect_as(
-    origin: Origin,
+    origin: SessionOrigin,
     address: &str,
     key_file: Option<&Path>,
     insecure: bool,
