@@ -107,7 +107,7 @@ fn help() -> Vec<Line<'static>> {
         "A bar is a worker's time, by what it did; the rest it was idle.",
         "queue   instructions sent to a worker and not done yet",
         "used    the part of the time of all workers that a session uses",
-        "share   the part that it is entitled to while all have work, by the policy's weights",
+        "share   the part that it is entitled to, by the weights of the policy",
         "",
         "q, Esc, Ctrl-C   leave",
         "space, p         pause: the screen stands still, the cluster does not",
