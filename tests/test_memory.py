@@ -121,7 +121,8 @@ def test_a_users_sessions_share_a_quota_and_others_have_their_own(tmp_path):
             second = run_python(f"import gt\ngt.connect('{address}')\n{hold}", GT_KEY=ada)
             assert second.returncode == 1
             assert "user ada holds 40.0 MB of 50.0 MB" in second.stderr
-            assert "\n  others hold ada#1 40.0 MB\n" in second.stderr
+            assert f"\n  others hold {first.name} 40.0 MB\n" in second.stderr
+            assert re.fullmatch(r"\S+ ada@\S+ #1", first.name), first.name
             assert client(address, hold, GT_KEY=eve) == "1.0\n"
             [own] = gt.status().sessions
             assert (own["bytes"], own["memory_quotas"]) == (40 * MB, [("user ada", 50 * MB)])

@@ -233,7 +233,7 @@ def test_keys_prove_the_names_of_users(tmp_path):
     names = "print(gt.ones(1).item(), [session['name'] for session in gt.status().sessions])\n"
     with cluster(1, *keys, worker_options=keys) as (address, _):
         done = client(address, names, GT_KEY=ada)
-        assert done.stdout == "1.0 ['ada#1']\n", done
+        assert re.fullmatch(r"1.0 \['-c ada@\S+ #1'\]\n", done.stdout), done
         forged = client(address, names, GT_KEY=ada.replace("ada:vision", "bob:vision"))
         assert forged.returncode == 1 and "does not prove that its user is 'bob'" in forged.stderr
         watching = subprocess.run(

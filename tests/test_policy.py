@@ -54,7 +54,8 @@ def test_shares_and_sessions_follow_the_file(tmp_path, keys):
     text = "users: {ada: {share: 3}, eve: {sessions: 1}}\nteams: {vision: {share: 4}}\n"
     with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
         ada = client(address, "print(gt.ones(2).sum().item())\n" + SHOW, GT_KEY=of_user("ada"))
-        assert ada.stdout == "2.0\n[('ada#1', '', 1.0)]\n", ada
+        wanted = r"2.0\n\[\('-c ada@\S+ #1', '', 1.0\)\]\n"
+        assert re.fullmatch(wanted, ada.stdout), ada
         # Their team has 1 share and vision 4. Within the team, ada has 3 shares and the user
         # without a name has 1.
         nameless = gt.Session(address, key_file=options[1])
@@ -62,11 +63,11 @@ def test_shares_and_sessions_follow_the_file(tmp_path, keys):
             eve = of_user("eve", "vision")
             twice = client(address, f"other = gt.Session({address!r})\n", GT_KEY=eve)
             assert twice.returncode == 1
-            assert "user eve may have 1 sessions at a time, and has them: eve#3" in twice.stderr
+            assert "user eve may have 1 sessions at a time, and has them: -c eve@" in twice.stderr
             shown = client(address, SHOW, GT_KEY=eve)
-            assert "('eve#4', 'vision', 0.8)" in shown.stdout, shown
+            assert re.search(r"'-c eve@\S+ #4', 'vision', 0\.8\)", shown.stdout), shown
             shown = client(address, SHOW, GT_KEY=of_user("ada"))
-            assert "('ada#5', '', 0.75)" in shown.stdout, shown
+            assert re.search(r"'-c ada@\S+ #5', '', 0\.75\)", shown.stdout), shown
 
 
 def test_a_user_is_charged_for_all_sessions(tmp_path, keys, monkeypatch):
@@ -104,7 +105,9 @@ def test_idle_sessions_are_warned_and_ended(tmp_path):
             address, "print(gt.ones(1).item(), flush=True)\ntime.sleep(4)\ngt.ones(1).item()\n"
         )
     assert done.returncode == 1 and done.stdout == "1.0\n", done
-    assert re.search(r"gt: warning: the session \S+#1 has nothing to do and ends in", done.stderr)
+    assert re.search(
+        r"gt: warning: the session -c \S+@\S+ #1 has nothing to do and ends in", done.stderr
+    )
     assert "ConnectionError" in done.stderr
     assert "it has had nothing to do for 3 s, as long as all without a user's key" in done.stderr
 
@@ -187,16 +190,17 @@ def test_a_wait_is_explained(tmp_path):
         try:
             assert busy.stdout.readline() == "1440000.0\n"
             time.sleep(0.5)
-            name = f"{busy.pid:x}"
-            done = run_gt("explain-wait", name, "--port", address.split(":")[1])
+            port = address.split(":")[1]
+            done = run_gt("explain-wait", "#1", "--port", port)
             assert done.returncode == 0, done
-            assert done.stdout.startswith(f"{name}#1 "), done.stdout
+            name = re.match(r"-c \S+@\S+ #1 ", done.stdout)[0].strip()
+            for other in (name, "1", name.split()[1], name.split("@")[1].split()[0]):
+                same = run_gt("explain-wait", other, "--port", port)
+                assert same.stdout.startswith(f"{name} "), same
             assert "Nobody else has work on its workers." in done.stdout
-            assert re.search(
-                r"It is entitled to 100 % .* has used [\d.]+ m?s of device", done.stdout
-            )
-            unknown = run_gt("explain-wait", "zoe", "--port", address.split(":")[1])
-            assert unknown.returncode == 1 and f"{name}#1" in unknown.stderr
+            assert re.search(r"Its share is 100 % .* has used [\d.]+ m?s of device", done.stdout)
+            unknown = run_gt("explain-wait", "zoe", "--port", port)
+            assert unknown.returncode == 1 and name in unknown.stderr
         finally:
             busy.kill()
             busy.communicate()

@@ -38,7 +38,9 @@ def test_a_long_wait_is_explained_on_a_terminal():
             text = on_a_terminal("one_value", address, until="instructions to run")
         finally:
             processes[1].send_signal(signal.SIGCONT)
-        assert re.search(r"gt: waiting for [2-4] s: a value of w0, which has \d+", text), text
+        assert re.search(
+            r"gt: waiting for [2-4] s: a value of w0 \(sum\b.*\), which has \d+", text
+        ), text
 
 
 def test_a_long_wait_for_an_embedded_session_is_explained():

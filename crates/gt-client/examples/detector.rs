@@ -41,6 +41,10 @@ impl Driver for Nowhere {
     fn describe(&self) -> String {
         "nowhere".into()
     }
+
+    fn name(&self) -> String {
+        "client".into()
+    }
 }
 
 const INSTRUCTIONS: u32 = 200_000;

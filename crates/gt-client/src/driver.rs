@@ -90,4 +90,8 @@ pub trait Driver: Send + Sync {
 
     /// Returns what it is connected to, for display.
     fn describe(&self) -> String;
+
+    /// Returns the name under which the dispatcher shows the session, such as
+    /// `train.py ada@box #3`.
+    fn name(&self) -> String;
 }

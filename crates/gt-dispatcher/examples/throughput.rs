@@ -12,8 +12,8 @@ use gt_ir::message::{
 };
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{
-    Attribute, ClientCommand, DType, Instruction, Meta, Operand, Scalar, Shape, SourceId, TensorId,
-    WorkerCommand, ops,
+    Attribute, ClientCommand, DType, Instruction, Meta, Operand, Scalar, SessionOrigin, Shape,
+    SourceId, TensorId, WorkerCommand, ops,
 };
 
 const BATCH: u64 = 128;
@@ -67,7 +67,11 @@ fn round(workers: u64, batches: u64) -> f64 {
         let hello = WorkerHello { rate: 1 << 34, ..WorkerHello::new("worker") };
         dispatcher.handle(Duration::ZERO, PeerId::worker(worker), Hello::Worker(hello));
     }
-    dispatcher.handle(Duration::ZERO, client, Hello::Client(ClientHello::new("client")));
+    dispatcher.handle(
+        Duration::ZERO,
+        client,
+        Hello::Client(ClientHello::new(SessionOrigin::new("client"))),
+    );
     let signal = u32::from(workers > 1);
     if signal > 0 {
         let mesh = vec![MeshAxis { axis: Some(0), ..MeshAxis::default() }];

@@ -6,11 +6,12 @@ use std::time::Duration;
 use gt_ir::message::{Answer, Failure, Reply};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::Written;
-use gt_ir::{LaneId, RequestId, TensorId};
+use gt_ir::{LaneId, RequestId, SourceId, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::lineage::Digest;
 use crate::peer::{PeerId, PeerOutbox};
+use crate::recent::TensorSource;
 
 /// A fetch in flight to a worker, keyed by the request id that the dispatcher assigned.
 pub(crate) struct PendingFetch {
@@ -20,8 +21,12 @@ pub(crate) struct PendingFetch {
     /// The worker that is asked; `None` if there is none any more.
     pub worker: Option<PeerId>,
     pub lane: LaneId,
-    /// The tensor fetched, and when the request was planned.
+    /// The tensor fetched, and what computes it, if that is known.
     pub tensor: TensorId,
+    pub source: Option<TensorSource>,
+    /// The user's line that reads the value.
+    pub line: SourceId,
+    /// When the request was planned.
     pub since: Duration,
     /// The digest of the value that the client already received. Set when a batch is replayed: the
     /// new value is compared with it, and not forwarded.

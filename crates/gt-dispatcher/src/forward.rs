@@ -96,6 +96,7 @@ impl Forward<'_> {
         for command in commands {
             match command {
                 ClientCommand::Run(instruction) => {
+                    self.session.planning.recent.note(&instruction);
                     let catalogue = &mut self.session.planning.catalogue;
                     self.planner.instruction(catalogue, self.streams, instruction)?;
                 }
@@ -190,6 +191,7 @@ impl Forward<'_> {
         let ClientSession { identity, planning, unread, lineage, .. } = &mut *self.session;
         let (catalogue, machine) = (&mut planning.catalogue, &identity.hello.machine);
         let (client, incarnation, since) = (identity.peer, identity.incarnation, self.now);
+        let source = planning.recent.source(tensor).or_else(|| planning.templates.source(tensor));
         // The value of a request that was answered before is compared, not forwarded.
         let known = lineage.as_ref().and_then(|lineage| lineage.log.digest(request));
         match catalogue.get(tensor) {
@@ -210,8 +212,17 @@ impl Forward<'_> {
                 .is_some_and(|worker| !worker.machine.is_empty() && worker.machine == *machine);
             let (original, lane) = (request, LaneId { incarnation, slot });
             let worker = worker.map(|worker| worker.peer);
-            let mine =
-                answers.open(PendingFetch { client, original, worker, lane, tensor, since, known });
+            let mine = answers.open(PendingFetch {
+                client,
+                original,
+                worker,
+                lane,
+                tensor,
+                source,
+                line,
+                since,
+                known,
+            });
             WorkerCommand::Fetch { request: mine, tensor: name, shared, line }
         };
         self.planner.with_replica(catalogue, self.streams, tensor, line, fetch);
@@ -258,7 +269,7 @@ impl Forward<'_> {
     /// Plans an iteration of a template: by a cached plan, if one fits, or else instruction by
     /// instruction.
     fn iteration(&mut self, invocation: &Invocation) -> Result<(), String> {
-        let Planning { catalogue, plans, templates } = &mut self.session.planning;
+        let Planning { catalogue, plans, templates, .. } = &mut self.session.planning;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
         let (first, names) = (invocation.bases[0], u64::from(instance.template.widths[0]));
         catalogue.check_new(first)?;

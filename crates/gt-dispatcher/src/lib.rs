@@ -16,7 +16,7 @@
 //!   [`pages`]: the map of tensors, of which snapshots are cheap copies.
 //! - [`journal`]: the records from which a restarted server resumes its sessions.
 //! - [`rules`]: the operator's policy: limits on users, teams and keys.
-//! - [`answers`]: requests in flight; [`collectives`]: the order of collectives.
+//! - [`answers`]: requests in flight; [`recent`]: what has computed the latest tensors; [`collectives`]: the order of collectives.
 //! - [`observability`]: the log, events, the status.
 //!
 //! The dispatcher has no sockets, threads or clocks, and knows no engine; it never blocks.
@@ -37,6 +37,7 @@ mod peers;
 pub mod pipeline;
 pub mod planner;
 mod queue;
+mod recent;
 pub mod rules;
 mod scheduler;
 mod sessions;

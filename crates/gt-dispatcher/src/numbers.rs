@@ -20,12 +20,20 @@ impl Default for LastNumbers {
 /// The number of past incarnations that are remembered.
 const PAST_INCARNATIONS: usize = 1 << 10;
 
+/// Lanes that have ended, and their session.
+struct PastLanes {
+    incarnation: Incarnation,
+    session: SessionId,
+    /// The session's name; empty if it has lanes of another incarnation now.
+    name: String,
+}
+
 /// Assigns the numbers of sessions and of their lanes.
 #[derive(Default)]
 pub(crate) struct SessionNumbers {
     last: LastNumbers,
-    /// The sessions of past incarnations, oldest first: workers' events of them may still arrive.
-    past: VecDeque<(Incarnation, SessionId)>,
+    /// Past incarnations, oldest first: workers' events of them may still arrive.
+    past: VecDeque<PastLanes>,
 }
 
 impl SessionNumbers {
@@ -52,17 +60,23 @@ impl SessionNumbers {
         self.last.incarnation = self.last.incarnation.max(last.incarnation);
     }
 
-    /// Notes the session of lanes that have ended.
-    pub fn remember(&mut self, incarnation: Incarnation, session: SessionId) {
+    /// Notes the session of lanes that have ended, and its name if it has ended, too.
+    pub fn remember(&mut self, incarnation: Incarnation, session: SessionId, name: String) {
         if self.past.len() == PAST_INCARNATIONS {
             self.past.pop_front();
         }
-        self.past.push_back((incarnation, session));
+        self.past.push_back(PastLanes { incarnation, session, name });
     }
 
     /// Returns the session of lanes that have ended; [`SessionId::NONE`] if it is not known.
     pub fn past_session(&self, incarnation: Incarnation) -> SessionId {
-        let found = self.past.iter().find(|(past, _)| *past == incarnation);
-        found.map_or(SessionId::NONE, |(_, session)| *session)
+        let found = self.past.iter().find(|past| past.incarnation == incarnation);
+        found.map_or(SessionId::NONE, |past| past.session)
+    }
+
+    /// Returns the name of a session that has ended, if it is still known.
+    pub fn past_name(&self, session: SessionId) -> Option<&str> {
+        let found = self.past.iter().rev().find(|past| past.session == session);
+        found.map(|past| past.name.as_str()).filter(|name| !name.is_empty())
     }
 }

@@ -14,14 +14,23 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Returns the name of a session, worker, slot or signal, as one word.
+    /// Returns the name of a session, or of a worker, slot or signal as one word.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
-            Named::Session(number) => Some(self.sessions.by_number(number)?.identity.label.clone()),
+            Named::Session(number) => self.sessions.name(number).map(str::to_string),
             Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
             Named::Slot { session, slot } => {
                 let slots = &self.sessions.by_number(session)?.planning.catalogue.slots;
                 Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
+            }
+            Named::Template { session, number } => {
+                self.sessions.by_number(session)?.hot_path(number, 0..usize::MAX)
+            }
+            Named::Plan { session, number } => {
+                let session = self.sessions.by_number(session)?;
+                let span = session.planning.plans.span(number)?;
+                let part = span.part.first as usize..span.part.last as usize;
+                session.hot_path(span.template, part)
             }
             Named::Signal { session, number } => {
                 let session = self.sessions.by_number(session)?;

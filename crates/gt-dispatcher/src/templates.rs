@@ -1,18 +1,23 @@
 //! The templates that a session's client has defined, with their bindings.
 
 use gt_ir::liveness::Effects;
-use gt_ir::template::{IterationPart, MAX_ALL_STEPS, MAX_TEMPLATES, Step, Values, expand};
+use gt_ir::template::{
+    IterationPart, MAX_ALL_STEPS, MAX_TEMPLATES, Step, Template, Values, expand,
+};
 use gt_ir::wire::{Decoded, Record, Sink, Source};
-use gt_ir::{ClientCommand, Definition, Instance, Invocation, TemplateError};
+use gt_ir::{ClientCommand, Definition, Instance, Invocation, SourceId, TemplateError, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::planner::PlanCache;
+use crate::recent::TensorSource;
 
 /// The templates of a session, by number.
 #[derive(Clone, Default)]
 pub(crate) struct ClientTemplates {
     known: FxHashMap<u32, Instance>,
     steps: usize,
+    /// Incremented by each definition.
+    definitions: u64,
 }
 
 impl Record for ClientTemplates {
@@ -27,7 +32,7 @@ impl Record for ClientTemplates {
     fn read(from: &mut Source) -> Decoded<ClientTemplates> {
         let known: FxHashMap<u32, Instance> = Vec::read(from)?.into_iter().collect();
         let steps = known.values().map(|instance| instance.template.len()).sum();
-        Ok(ClientTemplates { known, steps })
+        Ok(ClientTemplates { definitions: known.len() as u64, known, steps })
     }
 }
 
@@ -48,8 +53,43 @@ impl ClientTemplates {
             return Err(TemplateError::Length { steps });
         }
         self.steps = steps;
+        self.definitions += 1;
         self.known.insert(number, Instance::new(definition));
         Ok(())
+    }
+
+    /// Returns the number of definitions so far.
+    pub fn definitions(&self) -> u64 {
+        self.definitions
+    }
+
+    /// Returns a template, if it is defined.
+    pub fn get(&self, number: u32) -> Option<&Template> {
+        self.known.get(&number).map(|instance| &*instance.template)
+    }
+
+    /// Returns the lines of all instructions, in the order of the templates' numbers.
+    pub fn lines(&self) -> impl Iterator<Item = SourceId> {
+        let mut numbers: Vec<&u32> = self.known.keys().collect();
+        numbers.sort_unstable();
+        let instances = numbers.into_iter().map(|number| &self.known[number]);
+        instances.flat_map(|instance| &instance.template.steps).filter_map(|step| match step {
+            Step::Run(step) => Some(step.source),
+            _ => None,
+        })
+    }
+
+    /// Returns what computes a tensor of the current iteration of a template.
+    pub fn source(&self, tensor: TensorId) -> Option<TensorSource> {
+        let mut all = self.known.iter().filter(|(_, instance)| instance.bindings.is_own(tensor));
+        let (_, instance) = all.next()?;
+        let made = |step: &Step| match step {
+            Step::Run(step) if instance.bindings.tensor(step.output) == tensor => {
+                Some(TensorSource { operation: step.operation, line: step.source })
+            }
+            _ => None,
+        };
+        instance.template.steps.iter().find_map(made)
     }
 
     pub fn forget(&mut self, number: u32) {

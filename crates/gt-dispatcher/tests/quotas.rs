@@ -112,9 +112,9 @@ fn users_and_teams_have_limited_sessions() {
     assert_eq!(refusal(&world.connect(12, "ada", "")), None);
     let out = world.connect(13, "ada", "vision");
     let reason = refusal(&out).unwrap();
-    assert!(
-        reason.starts_with("user ada may have 2 sessions at a time, and has them: ada#1, ada#2")
-    );
+    assert!(reason.starts_with(
+        "user ada may have 2 sessions at a time, and has them: p11 ada #1, p12 ada #2"
+    ));
     for peer in [14, 15] {
         assert_eq!(refusal(&world.connect(peer, "eve", "vision")), None);
     }
@@ -159,8 +159,7 @@ fn sessions_end_after_their_wall_time_and_are_warned() {
     assert_eq!(world.dispatcher.next_deadline(), Some(seconds(900)));
     assert_eq!(world.tick(seconds(899)).len(), 0);
     let out = world.tick(seconds(900));
-    let wants =
-        "the session ada#1 ends in 100 s: user ada may keep one for 17 min; save what is needed";
+    let wants = "the session p11 ada #1 ends in 100 s: user ada may keep one for 17 min; save what is needed";
     assert_eq!((notice(&out), out.len()), (Some(wants), 1));
     assert_eq!(world.tick(seconds(950)).len(), 0, "warned once");
     assert_eq!(world.dispatcher.next_deadline(), Some(seconds(1000)));
@@ -233,7 +232,7 @@ fn sessions_of_absent_clients_count_and_are_named() {
     world.out();
     let out = world.connect(12, "ada", "");
     let reason = refusal(&out).unwrap();
-    assert!(reason.contains("ada#1 (whose client is away)") && reason.contains("--grace"));
+    assert!(reason.contains("p11 ada #1 (whose client is away)") && reason.contains("--grace"));
 }
 
 #[test]

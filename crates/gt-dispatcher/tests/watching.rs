@@ -9,7 +9,7 @@ use gt_ir::message::{
     WatcherToServer, WorkerHello, WorkerToServer,
 };
 use gt_ir::status::{Report, Status};
-use gt_ir::{ClientCommand, RequestId, SessionId};
+use gt_ir::{ClientCommand, RequestId, SessionId, SessionOrigin};
 
 const CLIENT: PeerId = PeerId::client(1);
 const WORKER: PeerId = PeerId::worker(1);
@@ -36,7 +36,7 @@ impl World {
 
     fn connect(&mut self, peer: PeerId, name: &str) -> Vec<(PeerId, ToPeer)> {
         let hello = match peer.role {
-            Role::Client => Hello::Client(ClientHello::new(name)),
+            Role::Client => Hello::Client(ClientHello::new(SessionOrigin::new(name))),
             Role::Worker => Hello::Worker(WorkerHello { rate: 1, ..WorkerHello::new(name) }),
             Role::Watcher => Hello::Watcher(WatcherHello::new(name)),
         };
@@ -134,7 +134,7 @@ fn the_status_is_answered_without_any_worker() {
 }
 
 #[test]
-fn client_names_are_reduced_to_one_word() {
+fn names_of_clients_cannot_break_lines() {
     let mut world = World::new();
     world.connect(CLIENT, "anna | \u{1b}[31m\nERROR");
     world.connect(WATCHER, "w");
@@ -142,7 +142,7 @@ fn client_names_are_reduced_to_one_word() {
     world.send(CLIENT, issue(1));
     let (names, events, _) = world.watch(WATCHER);
     assert_eq!(events.len(), 1);
-    assert_eq!(names[0].1, "anna____[31m_ERROR#1");
+    assert_eq!(names[0].1, "anna _ [31mERROR #1");
 }
 
 #[test]

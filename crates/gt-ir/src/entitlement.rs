@@ -133,7 +133,7 @@ record!(struct Holding { incarnation, line, meta, bytes });
 pub struct Other {
     /// The worker knows no names.
     pub incarnation: Incarnation,
-    /// Its name, such as `ada#1`, filled in by the dispatcher.
+    /// Its name, such as `train.py ada@box #1`, filled in by the dispatcher.
     pub label: String,
     pub bytes: u64,
 }

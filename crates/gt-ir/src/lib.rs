@@ -20,7 +20,7 @@
 //!   [`signal`]: placements from configurations.
 //!
 //! Protocol:
-//! - [`ids`]: numbers of sessions, workers, slots and lanes.
+//! - [`ids`]: numbers of sessions, workers, slots and lanes; [`origin`]: who opens a session.
 //! - [`message`]: the messages between clients, the server, workers and watchers, by direction;
 //!   [`failure`]: why an operation failed.
 //! - [`entitlement`]: shares of time and memory quotas; [`snapshot`]: values stored for recovery;
@@ -57,6 +57,7 @@ pub mod names;
 pub mod number;
 pub mod operation;
 pub mod ops;
+pub mod origin;
 pub mod philox;
 pub mod redistribute;
 pub mod scalar;
@@ -80,6 +81,7 @@ pub use fabric::{EngineCollective, Fabric};
 pub use ids::{Incarnation, LaneId, SessionId, SlotId, TransferId, WorkerId};
 pub use instruction::{Attribute, Attributes, Instruction, Operand, RequestId, SourceId, TensorId};
 pub use operation::{Graph, Meta, Operation, Var};
+pub use origin::SessionOrigin;
 pub use scalar::Scalar;
 pub use shape::Shape;
 pub use template::{Bindings, Definition, Instance, Invocation, Template, TemplateError};

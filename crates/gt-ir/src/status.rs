@@ -1,12 +1,14 @@
 //! The status of a dispatcher, its workers and its sessions, as shown by `gt top` and
 //! `gt.status()`.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::entitlement::Entitlement;
 use crate::event::Activity;
 use crate::ids::{SessionId, WorkerId};
 use crate::instruction::TensorId;
+use crate::origin::SessionOrigin;
 use crate::record;
 
 /// The status at one moment. Counters count from the start of the dispatcher; times in reports,
@@ -90,8 +92,10 @@ impl Report {
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionStatus {
     pub number: SessionId,
-    /// The user's name, or else the client's.
+    /// Its name, such as `train.py ada@box #3`.
     pub name: String,
+    /// Its program, as its client says.
+    pub origin: SessionOrigin,
     /// Its slots by number, each with the name of its worker; empty for none.
     pub slots: Vec<(u32, String)>,
     pub entitlement: Entitlement,
@@ -122,7 +126,7 @@ pub struct SessionStatus {
 }
 
 record!(struct SessionStatus {
-    number, name, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
+    number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
     recoveries, unkept, waits, behind,
 });
 
@@ -144,6 +148,38 @@ pub struct UserStatus {
 
 record!(struct UserStatus { entitlement, sessions, share, bytes, spilled, busy });
 
+/// A tensor whose value a session waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AwaitedTensor {
+    pub id: TensorId,
+    /// The operation that computes it; empty if that is not known.
+    pub operation: String,
+    /// The user's line of that operation, or else the line that reads the value; empty if neither
+    /// is known.
+    pub line: String,
+}
+
+record!(struct AwaitedTensor { id, operation, line });
+
+impl AwaitedTensor {
+    /// Returns whether anything but its number is known.
+    pub fn is_known(&self) -> bool {
+        !(self.operation.is_empty() && self.line.is_empty())
+    }
+}
+
+impl fmt::Display for AwaitedTensor {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let AwaitedTensor { id, operation, line } = self;
+        match (operation.is_empty(), line.is_empty()) {
+            (false, false) => write!(f, "{operation} at {line}"),
+            (false, true) => write!(f, "{operation}"),
+            (true, false) => write!(f, "tensor {id}, read at {line}"),
+            (true, true) => write!(f, "tensor {id}"),
+        }
+    }
+}
+
 /// What a session waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Waits {
@@ -161,7 +197,7 @@ pub enum Waits {
     /// Its instructions, which are running.
     Work,
     /// A fetched value.
-    Value { tensor: TensorId, worker: String, since: Duration },
+    Value { tensor: AwaitedTensor, worker: String, since: Duration },
     /// Memory on a worker: within a holder's quota (such as `user ada`), or of the worker (empty).
     Memory { worker: String, bytes: u64, holder: String, since: Duration },
 }

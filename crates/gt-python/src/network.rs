@@ -143,8 +143,9 @@ fn run_server(
 }
 
 /// Run a worker: connect to a server and execute its instructions until a signal arrives or the
-/// server is gone. `on_ready` is called once the worker is connected; `is_stopped` several times a
-/// second, and a true result ends the worker.
+/// server is gone. `on_ready` is called once the worker is connected, with the engine and its device
+/// as text, the threads of the native engine and the bytes for tensors; `is_stopped` several times
+/// a second, and a true result ends the worker.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
 #[pyo3(signature = (address, name, on_ready, is_stopped, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None))]
@@ -204,6 +205,8 @@ fn run_worker(
     if let Some(engine) = &engine {
         engine.watchdog().end_process_if_it_hangs(&options.name, backend);
     }
+    let limit = memory.limit(engine.as_ref().and_then(Engine::memory));
+    let has = (options.arithmetic.clone(), engine.is_none().then_some(threads), limit);
     let engine = Mutex::new(engine);
     let make = |name: String, threads: usize| -> Box<dyn Work> {
         match engine.lock().ok().and_then(|mut engine| engine.take()) {
@@ -212,7 +215,7 @@ fn run_worker(
         }
     };
     let mut worker = py.detach(|| WorkerProcess::join(&options, &make)).map_err(to_python)?;
-    on_ready.call0()?;
+    on_ready.call1(has)?;
     until_signal(py, is_stopped, |stop| worker.run(stop))
 }
 

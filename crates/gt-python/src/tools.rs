@@ -253,6 +253,9 @@ fn convert_session<'py>(
     let dict = PyDict::new(py);
     dict.set_item("number", session.number.0)?;
     dict.set_item("name", &session.name)?;
+    dict.set_item("program", &session.origin.program)?;
+    dict.set_item("login", &session.origin.user)?;
+    dict.set_item("host", &session.origin.host)?;
     let slots: Vec<&String> = session.slots.iter().map(|(_, worker)| worker).collect();
     dict.set_item("slots", slots)?;
     dict.set_item("seconds", now.saturating_sub(session.since).as_secs_f64())?;
@@ -276,7 +279,7 @@ fn convert_session<'py>(
         Waits::Work => "its instructions to run".to_string(),
         Waits::Value { tensor, worker, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();
-            format!("tensor {tensor} of worker {worker}, for {seconds:.1} s")
+            format!("{tensor}, on worker {worker}, for {seconds:.1} s")
         }
         Waits::Memory { worker, bytes, holder, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();

@@ -142,4 +142,8 @@ impl Driver for SimDriver {
     fn describe(&self) -> String {
         "a simulation".into()
     }
+
+    fn name(&self) -> String {
+        "client".into()
+    }
 }

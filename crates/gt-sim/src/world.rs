@@ -9,7 +9,7 @@ use gt_dispatcher::rules::Rules;
 use gt_dispatcher::{Dispatcher, Limits, PeerId, ToPeer};
 use gt_engine_native::NativeEngine;
 use gt_ir::message::{Badge, ClientHello, Hello, Resume, Role, WorkerHello, WorkerToServer};
-use gt_ir::{TensorData, WorkerId};
+use gt_ir::{SessionOrigin, TensorData, WorkerId};
 use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
@@ -221,7 +221,7 @@ impl World {
         let hello = ClientHello {
             badge: user.map(|user| Box::new(badge(user))),
             resume: self.token(peer).map(|token| Box::new(Resume::new(token))),
-            ..ClientHello::new(format!("client-{}", peer.number))
+            ..ClientHello::new(SessionOrigin::new(format!("client-{}", peer.number)))
         };
         self.send_to_server(peer, Hello::Client(hello));
         peer

@@ -3,14 +3,15 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use gt_ir::SessionOrigin;
 use gt_ir::status::{SessionStatus, Status, Waits};
 
 use crate::error::ToolError;
 use crate::find::WatchTarget;
 use crate::words::{bytes, duration, grouped};
 
-/// Explains what a session of a dispatcher waits for. The name is that of `gt top`: `ada#1`; a name
-/// without a number means all sessions of the user.
+/// Explains what a session of a dispatcher waits for. The name is that of `gt top`,
+/// `train.py ada@box #3`, or the number alone; a program, a user or a host means all of its sessions.
 ///
 /// # Errors
 /// No dispatcher is found, or it has no such session.
@@ -19,20 +20,31 @@ pub fn run(target: &WatchTarget, name: &str) -> Result<String, ToolError> {
 }
 
 fn explain(status: &Status, name: &str) -> Result<String, ToolError> {
-    let is_it = |session: &&SessionStatus| {
-        let user = session.name.rsplit_once('#').map(|(user, _)| user);
-        session.name == name || user == Some(name)
+    let named = |matches: &dyn Fn(&SessionStatus) -> bool| -> Vec<&SessionStatus> {
+        status.sessions.iter().filter(|session| matches(session)).collect()
     };
-    let found: Vec<&SessionStatus> = status.sessions.iter().filter(is_it).collect();
+    let number = name.strip_prefix('#').unwrap_or(name).parse();
+    let mut found = named(&|session| session.name == name || number == Ok(session.number.0));
+    if found.is_empty() {
+        found = named(&|session| is_of(session, name));
+    }
     if found.is_empty() {
         let known: Vec<&str> = status.sessions.iter().map(|one| one.name.as_str()).collect();
-        let known = if known.is_empty() { "none is there".into() } else { known.join(", ") };
-        let text =
-            format!("there is no session '{name}'\n  hint: sessions that are there: {known}");
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        let text = format!("there is no session '{name}'\n  hint: the sessions are: {known}");
         return Err(ToolError::BadOption(text));
     }
     let texts: Vec<String> = found.into_iter().map(|session| of_one(status, session)).collect();
     Ok(texts.join("\n"))
+}
+
+/// Returns whether a session is of a program, a user or a host, or of a user on a host.
+fn is_of(session: &SessionStatus, name: &str) -> bool {
+    let SessionOrigin { program, user, host } = &session.origin;
+    let proven = &session.entitlement.user;
+    let user = if proven.is_empty() { user } else { proven };
+    !name.is_empty()
+        && ([program, user, host].contains(&&name.to_string()) || format!("{user}@{host}") == name)
 }
 
 fn of_one(status: &Status, session: &SessionStatus) -> String {
@@ -60,10 +72,7 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
         }
         Waits::Value { tensor, worker, since } => {
             let time = duration(status.now.saturating_sub(*since).as_secs_f64());
-            writeln!(
-                out,
-                "{name} waits for a value: tensor {tensor} of worker {worker}, for {time}."
-            )
+            writeln!(out, "{name} waits for a value: {tensor}, on worker {worker}, for {time}.")
         }
         Waits::Memory { worker, bytes: need, holder, since } => {
             let time = duration(status.now.saturating_sub(*since).as_secs_f64());
@@ -89,10 +98,10 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
         let others: Vec<String> = others.collect();
         let _ = writeln!(out, "With work on the same workers: {}.", others.join("; "));
     }
-    let entitled = format!("{:.0} % of their time", 100.0 * session.share);
+    let share = format!("{:.0} % of their time", 100.0 * session.share);
     let _ = writeln!(
         out,
-        "It is entitled to {entitled}, has used {} of device time, and holds {}{}.",
+        "Its share is {share}; it has used {} of device time, and holds {}{}.",
         time(session.busy),
         bytes(session.bytes),
         if session.spilled > 0 {
@@ -104,7 +113,7 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
     out
 }
 
-/// `eve#2, which holds 1.2 GB`
+/// `run-12 eve@box #2, which holds 1.2 GB`
 fn holds(status: &Status, name: &str) -> String {
     match status.sessions.iter().find(|session| session.name == name) {
         Some(session) => format!("{name}, which holds {}", bytes(session.bytes)),
@@ -112,11 +121,11 @@ fn holds(status: &Status, name: &str) -> String {
     }
 }
 
-/// `eve#2, entitled to 50 %, which has used 12.3 s of device time`
+/// `run-12 eve@box #2, whose share is 50 %, and which has used 12.3 s of device time`
 fn used(status: &Status, name: &str) -> String {
     match status.sessions.iter().find(|session| session.name == name) {
         Some(session) => format!(
-            "{name}, entitled to {:.0} %, which has used {} of device time",
+            "{name}, whose share is {:.0} % and which has used {} of device time",
             100.0 * session.share,
             time(session.busy)
         ),
@@ -134,11 +143,17 @@ mod tests {
     use gt_ir::SessionId;
     use gt_ir::TensorId;
     use gt_ir::entitlement::Entitlement;
+    use gt_ir::status::AwaitedTensor;
 
     fn session(number: u32, user: &str, waits: Waits) -> SessionStatus {
         SessionStatus {
             number: SessionId(number),
-            name: format!("{user}#{number}"),
+            name: format!("train.py {user}@box #{number}"),
+            origin: SessionOrigin {
+                program: "train.py".into(),
+                user: "nobody".into(),
+                host: "box".into(),
+            },
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: Entitlement { user: user.into(), ..Entitlement::default() },
             share: 0.5,
@@ -159,20 +174,36 @@ mod tests {
     #[test]
     fn it_says_for_what_and_because_of_whom() {
         let since = Duration::from_secs(1);
-        let value = Waits::Value { tensor: TensorId(7), worker: "0".into(), since };
-        let ada = SessionStatus { behind: vec!["eve#2".into()], ..session(1, "ada", value) };
+        let tensor =
+            AwaitedTensor { id: TensorId(7), operation: "sum".into(), line: String::new() };
+        let value = Waits::Value { tensor, worker: "0".into(), since };
+        let ada = SessionStatus {
+            behind: vec!["train.py eve@box #2".into()],
+            ..session(1, "ada", value)
+        };
         let sessions = vec![ada, session(2, "eve", Waits::Room)];
         let status = Status { now: Duration::from_secs(4), sessions, ..Status::default() };
-        let wants = "ada#1 waits for a value: tensor 7 of worker 0, for 3.00 s.\n\
-            With work on the same workers: eve#2, entitled to 50 %, which has used 1.50 s of device time.\n\
-            It is entitled to 50 % of their time, has used 1.50 s of device time, and holds 1.0 MB.\n";
-        assert_eq!(explain(&status, "ada#1").unwrap(), wants);
-        assert_eq!(explain(&status, "ada").unwrap(), wants);
-        let eve = explain(&status, "eve").unwrap();
+        let wants = "train.py ada@box #1 waits for a value: sum, on worker 0, for 3.00 s.\n\
+            With work on the same workers: train.py eve@box #2, whose share is 50 % and which has used 1.50 s of device time.\n\
+            Its share is 50 % of their time; it has used 1.50 s of device time, and holds 1.0 MB.\n";
+        for name in ["train.py ada@box #1", "#1", "1", "ada", "ada@box"] {
+            assert_eq!(explain(&status, name).unwrap(), wants, "{name}");
+        }
+        for name in ["train.py", "box"] {
+            assert!(explain(&status, name).unwrap().contains("eve@box #2 waits for"), "{name}");
+        }
         assert!(
-            eve.starts_with("eve#2 waits for room: 1,500 of its instructions are at the workers")
+            explain(&status, "nobody").is_err(),
+            "the key's user replaces the one that is named"
         );
+        let eve = explain(&status, "eve").unwrap();
+        assert!(eve.starts_with(
+            "train.py eve@box #2 waits for room: 1,500 of its instructions are at the workers"
+        ));
         let error = explain(&status, "bob").unwrap_err().to_string();
-        assert!(error.contains("no session 'bob'") && error.contains("ada#1, eve#2"), "{error}");
+        assert!(
+            error.contains("no session 'bob'") && error.contains("ada@box #1, train.py eve@box #2"),
+            "{error}"
+        );
     }
 }

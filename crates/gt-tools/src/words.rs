@@ -73,10 +73,14 @@ pub fn asker_waits(status: &Status) -> String {
         Waits::Reader => "the client has not read what was sent to it".into(),
         Waits::Copies => "copies of the session's tensors are written".into(),
         Waits::Work => format!("{to_run}{others}"),
-        Waits::Value { worker, .. } => {
+        Waits::Value { tensor, worker, .. } => {
             let behind = status.workers.iter().find(|other| other.name == *worker);
             let behind = behind.map_or(0, |worker| worker.in_flight);
-            format!("a value of {worker}, which has {behind} instructions to run{others}")
+            let of = match tensor.is_known() {
+                true => format!(" ({tensor})"),
+                false => String::new(),
+            };
+            format!("a value of {worker}{of}, which has {behind} instructions to run{others}")
         }
         Waits::Memory { worker, bytes: need, holder, .. } => {
             let of = if holder.is_empty() { "it" } else { holder };
@@ -91,7 +95,7 @@ mod tests {
     use std::time::Duration;
 
     use gt_ir::TensorId;
-    use gt_ir::status::SessionStatus;
+    use gt_ir::status::{AwaitedTensor, SessionStatus};
 
     use super::*;
 
@@ -108,7 +112,8 @@ mod tests {
     fn status(waits: Waits) -> Status {
         let session = |number, waits| SessionStatus {
             number,
-            name: format!("s#{number}"),
+            name: format!("s #{number}"),
+            origin: gt_ir::SessionOrigin::default(),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: gt_ir::entitlement::Entitlement::default(),
             share: 0.5,
@@ -131,8 +136,13 @@ mod tests {
     #[test]
     fn it_says_what_the_asker_waits_for() {
         let since = Duration::ZERO;
-        let value = Waits::Value { tensor: TensorId(3), worker: "gpu1".into(), since };
-        assert!(asker_waits(&status(value)).starts_with("a value of gpu1, which has 0"));
+        let tensor =
+            AwaitedTensor { id: TensorId(3), operation: "mean".into(), line: "a.py:3".into() };
+        let value = Waits::Value { tensor, worker: "gpu1".into(), since };
+        assert!(
+            asker_waits(&status(value))
+                .starts_with("a value of gpu1 (mean at a.py:3), which has 0")
+        );
         assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
         let room = asker_waits(&status(Waits::Room));
         assert!(

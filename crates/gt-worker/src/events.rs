@@ -37,6 +37,22 @@ pub(crate) struct Emitter {
     /// When events were sent last, and whether there are any since.
     sent: Duration,
     is_new: bool,
+    /// The amounts that were reported last: sessions end, and tensors are freed, without an event.
+    reported: HeldAmounts,
+}
+
+/// The tensors and the bytes that a worker holds: in memory, spilled, and of snapshots.
+type HeldAmounts = [u64; 6];
+
+fn amounts(stats: &WorkerStats) -> HeldAmounts {
+    [
+        stats.tensors,
+        stats.bytes,
+        stats.spilled_tensors,
+        stats.spilled_bytes,
+        stats.snapshot_bytes,
+        stats.snapshot_disk_bytes,
+    ]
 }
 
 /// An event that has not ended.
@@ -62,6 +78,7 @@ impl Emitter {
             since: Duration::ZERO,
             sent: Duration::ZERO,
             is_new: false,
+            reported: HeldAmounts::default(),
         }
     }
 
@@ -225,8 +242,8 @@ impl Emitter {
         self.incarnation = incarnation;
     }
 
-    /// The messages with new events and a report, if they are due or `at_once`; `now` is the
-    /// engine's time.
+    /// The messages with new events and a report, if there is anything new and they are due or
+    /// `at_once`; `now` is the engine's time.
     pub fn send(
         &mut self,
         now: Duration,
@@ -235,10 +252,12 @@ impl Emitter {
     ) -> Vec<WorkerToServer> {
         let now = self.there(now);
         let due = at_once || now >= self.sent + EVERY || self.events.len() >= MANY;
-        if !(self.is_on && self.is_new && due) {
+        let held = amounts(stats);
+        let is_new = self.is_new || held != self.reported;
+        if !(self.is_on && is_new && due) {
             return Vec::new();
         }
-        (self.sent, self.is_new) = (now, false);
+        (self.sent, self.is_new, self.reported) = (now, false, held);
         let report = Report {
             at: now,
             since: self.since,

@@ -19,7 +19,7 @@ pub mod drivers;
 pub mod logging;
 pub mod mismatch;
 
-pub use drivers::network::client::connect;
+pub use drivers::network::client::{connect, connect_as};
 pub use gt_client::{
     Asked, AskedSave, CallbackError, ClientError, Result, Session, Tensor, Transaction, ValueRef,
     ValueStep, WeakSession, autocast, config, environment, failed_text, grad_enabled, nn, no_grad,
@@ -28,12 +28,12 @@ pub use gt_client::{
 pub use gt_dispatcher::LineageLimits;
 pub use gt_ir as ir;
 pub use gt_ir::modifier::Modifier;
-pub use gt_ir::{DType, Scalar, Shape, TensorData};
+pub use gt_ir::{DType, Scalar, SessionOrigin, Shape, TensorData};
 pub use gt_net as net;
 pub use gt_worker as worker;
 
 pub use drivers::memory::MemoryOptions;
-pub use drivers::{MakeWorker, native_worker, native_worker_with, worker_on, worker_with};
+pub use drivers::{MakeWorker, native_worker, native_worker_with, origin, worker_on, worker_with};
 pub use gt_engine_native::NativeEngine;
 pub use gt_engine_native::arithmetic as native_arithmetic;
 
@@ -50,12 +50,12 @@ pub fn embedded(workers: usize) -> Result<Session> {
     drivers::embedded::start(workers)
 }
 
-/// Like [`embedded`], with workers made by `make`.
+/// Like [`embedded`], with workers made by `make`; the session has the name of `origin`.
 ///
 /// # Errors
 /// No worker asked for.
-pub fn embedded_with(workers: usize, make: MakeWorker) -> Result<Session> {
-    drivers::embedded::start_with(workers, make, Vec::new())
+pub fn embedded_with(workers: usize, make: MakeWorker, origin: SessionOrigin) -> Result<Session> {
+    drivers::embedded::start_with(workers, make, Vec::new(), origin)
 }
 
 /// Like [`embedded`], with stream modifiers, applied in order.
@@ -63,5 +63,5 @@ pub fn embedded_with(workers: usize, make: MakeWorker) -> Result<Session> {
 /// # Errors
 /// No worker asked for.
 pub fn embedded_modified(workers: usize, modifiers: Vec<Box<dyn Modifier>>) -> Result<Session> {
-    drivers::embedded::start_with(workers, &native_worker, modifiers)
+    drivers::embedded::start_with(workers, &native_worker, modifiers, origin(None))
 }

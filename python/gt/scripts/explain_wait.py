@@ -15,7 +15,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "session",
-        help="the session's name in `gt top`, as ada#1, or a user, for all of their sessions",
+        help="the session's name in `gt top`, as 'train.py ada@box #3', or its number; or a "
+        "program, a user or a host, for all of its sessions",
     )
     add_options(parser)
     args = parser.parse_args(argv)

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -129,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     is_stopping = threading.Event()
 
     def ready() -> None:
-        print(f"gt server: listening at {address}", flush=True)
+        print(f"gt server: listening at {address}\n{_how_to_connect(args, address)}", flush=True)
         for number, gpu in enumerate(gpus):
             worker = _start_worker(args, address, number, gpu)
             workers.append(worker)
@@ -182,6 +183,33 @@ def main(argv: list[str] | None = None) -> int:
         is_stopping.set()
         _stop(workers)
     return 0
+
+
+def _how_to_connect(args: argparse.Namespace, address: str) -> str:
+    """Return lines to paste: how a program, a worker and a watcher connect to the server."""
+    if args.ipc:
+        worker, watcher = f"--address {shlex.quote(address)}", f"--pid {os.getpid()}"
+    else:
+        # A server may listen at all addresses; peers connect to one.
+        everywhere = {"0.0.0.0": _outward_address, "::": socket.gethostname}
+        host = everywhere.get(args.host, lambda: args.host)()
+        address = join_address(host, args.port)
+        worker, watcher = f"--host {host} -p {args.port}", f"--host {host} --port {args.port}"
+    client = f'"{address}"'
+    if args.insecure:
+        client, worker, watcher = (
+            f"{client}, insecure=True",
+            f"{worker} --insecure",
+            f"{watcher} --insecure",
+        )
+    elif args.key_file or os.environ.get("GT_KEY"):
+        # The server's own key may do everything: users get keys that are derived from it.
+        client += ', key_file="client.key"'
+        worker, watcher = f"{worker} --key-file worker.key", f"{watcher} --key-file watcher.key"
+    return f"""\
+  a program:  gt.connect({client})
+  a worker:   gt worker {worker}
+  a watcher:  gt top {watcher}"""
 
 
 def _gpus(count: int) -> list[str]:

@@ -28,10 +28,13 @@ class Session:
         slots: the number of shards of a tensor, independent of the number of workers; None for the
             number of workers at the time when a tensor is first sharded.
         elastic: whether each worker that joins later adds a slot.
+        name: the session's name in `gt top`, logs and messages, as `run-12`; None for the name of
+            the script, module or notebook.
 
     Raises:
         ConnectionError: the address is not valid, no server answers, or the key is refused.
-        ValueError: `workers` is 0, or passed with an address; or a key is passed without one.
+        ValueError: `workers` is 0, or passed with an address; a key is passed without one; or the
+            name is empty, too long, or has characters that cannot be shown.
     """
 
     _open: _gt.OpenSession
@@ -45,6 +48,7 @@ class Session:
         workers: int | None = None,
         slots: int | None = None,
         elastic: bool | None = None,
+        name: str | None = None,
     ):
         if address is not None and workers is not None:
             raise ValueError(
@@ -57,7 +61,7 @@ class Session:
                 f"Session: {given} given without an address, but workers in this process "
                 "need no key\n  hint: gt.Session('HOST:PORT', ...)"
             )
-        self._open = _gt.open_session(address, key_file, insecure, workers, slots, elastic)
+        self._open = _gt.open_session(address, key_file, insecure, workers, slots, elastic, name)
         _KNOWN[self._open.number] = self
 
     @staticmethod
@@ -109,6 +113,11 @@ class Session:
     def close(self) -> None:
         """End the session for all threads and free its tensors. Closing again does nothing."""
         self._open.close()
+
+    @property
+    def name(self) -> str:
+        """The session's name in `gt top`, logs and messages: `train.py ada@box #3`."""
+        return self._open.name
 
     @property
     def closed(self) -> bool:

@@ -15,6 +15,8 @@ class Status:
         memory and on disk, from which tensors are restored when a worker is lost.
 
     Of a session:
+        `name`: as people see it, `train.py ada@box #3`; `program`, `login` and `host` are what its
+        client says of itself, `number` is the server's, `user` the user whom its key proves.
         `share`: the fraction of a worker's time that it is entitled to while all sessions have
         work, between 0 and 1.
         `device_seconds`: the time that it has used.

@@ -74,8 +74,15 @@ def main(argv: list[str] | None = None) -> int:
     address = args.address or join_address(args.host, args.port)
     name = args.id or f"{socket.gethostname()}-{os.getpid()}"
 
-    def ready() -> None:
-        print(f"gt worker: {name} serves {address}", flush=True)
+    def ready(engine: str, threads: int | None, memory: int | None) -> None:
+        has = [engine]
+        if threads is not None:
+            has.append(f"{threads} thread{'s' if threads > 1 else ''}")
+        if memory is not None:
+            has.append(f"{memory / 1e9:.1f} GB for tensors")
+        if args.spill_dir or os.environ.get("GT_SPILL_DIR"):
+            has.append(f"spills to {args.spill_dir or os.environ['GT_SPILL_DIR']}")
+        print(f"gt worker: {name} serves {address}\n  {', '.join(has)}", flush=True)
 
     is_stopped = stop_at_signals()
     try:
@@ -88,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 def serve(
     address: str,
     name: str,
-    ready: Callable[[], None],
+    ready: Callable[[str, int | None, int | None], None],
     is_stopped: Callable[[], bool],
     args: argparse.Namespace,
 ) -> int:

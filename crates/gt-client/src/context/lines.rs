@@ -75,6 +75,12 @@ pub fn text(source: SourceId) -> Option<String> {
     Some(text.clone())
 }
 
+/// Returns the text of a line's number without its folders: `train.py:12`.
+pub fn short(source: SourceId) -> Option<String> {
+    let text = text(source)?;
+    Some(text.rsplit(['/', '\\']).next().unwrap_or_default().to_string())
+}
+
 /// Returns the function that is called in a line, if it consists of several instructions.
 pub fn call(source: SourceId) -> Option<UserCall> {
     let lines = lines();
@@ -104,6 +110,7 @@ mod tests {
         let (plain, within) = (intern("a.py:3"), intern_within("a.py:3", loss));
         assert_ne!(plain, within);
         assert_eq!(text(of_gradient(within)).as_deref(), Some("a.py:3"));
+        assert_eq!(short(intern("/home/ada/b.py:4")).as_deref(), Some("b.py:4"));
         assert_eq!(call(of_gradient(within)), Some(call_of("cross_entropy")));
         assert_eq!(call(plain), None);
         assert!(is_of_gradient(of_gradient(plain)) && !is_of_gradient(plain));

@@ -208,6 +208,11 @@ impl Session {
     pub fn describe(&self) -> String {
         self.0.driver.describe()
     }
+
+    /// Returns the name under which the dispatcher shows it, such as `train.py ada@box #3`.
+    pub fn name(&self) -> String {
+        self.0.driver.name()
+    }
 }
 
 impl WeakSession {

@@ -43,11 +43,13 @@ impl Dispatcher {
         if self.observability.is_on() {
             let (label, number) = (&session.identity.label, session.identity.number);
             self.observability.received(now, label, number, &batch);
+            self.ask_lines(peer);
         }
         // The status is answered on receipt, not in the session's turn: users need it most when the
         // session is stuck. A request is always the last command of its batch.
         while let Some(ClientCommand::Status { request }) = batch.last() {
             let request = *request;
+            self.ask_all_lines();
             let status = Reply::Status(Box::new(self.status(now, peer)));
             self.outbox.push(peer, Answer::new(request, status));
             batch.pop();

@@ -111,13 +111,16 @@ impl Dispatcher {
     }
 
     fn welcome_client(&mut self, now: Duration, peer: PeerId, mut hello: ClientHello) {
-        hello.name = word(&hello.name);
+        hello.origin = hello.origin.cleaned();
         if let Err(reason) = self.add_client(now, peer, hello) {
             return self.refuse(now, peer, reason);
         }
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
         let data_roots = self.data_roots.clone();
-        let welcome = ClientWelcome { window, machine, data_roots, ..ClientWelcome::default() };
+        let name = self.peers.sessions.get(peer).map(|session| session.identity.label.clone());
+        let name = name.unwrap_or_default();
+        let welcome =
+            ClientWelcome { window, name, machine, data_roots, ..ClientWelcome::default() };
         // A peer reads the welcome before any other message.
         self.outbox.push(peer, Welcome::Client(welcome));
         self.observe_newcomer(now, peer);

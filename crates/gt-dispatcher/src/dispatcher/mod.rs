@@ -3,6 +3,7 @@
 //! - [`routing`]: routes each peer's messages to the parts of the dispatcher.
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`membership`]: peers that connect and disconnect; [`quotas`]: the policy's limits on users.
+//! - [`lines`]: asks clients for the lines of their programs, for watchers.
 //! - [`slots`]: which workers host the slots of sessions.
 //! - [`memory`]: lanes that wait for memory.
 //! - [`snapshots`]: takes snapshots of sessions; [`recovery`]: restores sessions from them when a
@@ -11,6 +12,7 @@
 //! - [`trials`]: finds the session, and the command, that kills workers.
 
 mod batches;
+mod lines;
 mod membership;
 mod memory;
 mod quotas;

@@ -183,7 +183,7 @@ impl Dispatcher {
         }
         if let Some(session) = self.peers.sessions.get(peer) {
             let number = session.identity.number;
-            self.peers.sessions.numbers.remember(old, number);
+            self.peers.sessions.numbers.remember(old, number, String::new());
         }
         self.collectives.end_session(old);
         self.answers.forget_client(peer);

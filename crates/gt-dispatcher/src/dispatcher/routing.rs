@@ -62,6 +62,7 @@ impl Dispatcher {
             ClientToServer::Observed { sent, here } => {
                 self.observability.measure(now, &mut self.outbox, peer, sent, here);
             }
+            ClientToServer::Lines { lines } => self.take_lines(peer, lines),
             ClientToServer::Events { events, dropped } => {
                 let peers = &self.peers;
                 self.observability.take_client_events(now, peer, events, dropped, peers);
@@ -127,10 +128,12 @@ impl Dispatcher {
     fn handle_watcher(&mut self, now: Duration, peer: PeerId, message: WatcherToServer) {
         match message {
             WatcherToServer::Status { request } => {
+                self.ask_all_lines();
                 let status = Box::new(self.status(now, peer));
                 self.outbox.push(peer, ServerToWatcher::Status { request, status });
             }
             WatcherToServer::Poll { limit } => {
+                self.ask_all_lines();
                 self.observability.send_events(&mut self.outbox, peer, limit, &self.peers);
             }
         }

@@ -182,7 +182,7 @@ impl SessionHistory {
 mod tests {
     use std::sync::Arc;
 
-    use gt_ir::TensorId;
+    use gt_ir::{SessionOrigin, TensorId};
 
     use super::*;
     use crate::journal::SnapshotState;
@@ -219,7 +219,7 @@ mod tests {
     /// Returns the history of session 3 after these records, which are encoded and decoded.
     fn history(records: Vec<JournalRecord>) -> SessionHistory {
         let mut history = History::default();
-        let hello = Box::new(ClientHello::new("ada"));
+        let hello = Box::new(ClientHello::new(SessionOrigin::new("ada")));
         let begin = JournalRecord::Session { session: SessionId(3), hello };
         for record in std::iter::once(begin).chain(records) {
             history.add(JournalRecord::decode(&record.encode()).expect("encoded above"));
@@ -257,7 +257,7 @@ mod tests {
         let unkept = history(vec![batch(0), unkept, batch(1)]).take_batches().err();
         assert_eq!(unkept.as_deref(), Some("no room"));
         let mut all = History::default();
-        let hello = Box::new(ClientHello::new("ada"));
+        let hello = Box::new(ClientHello::new(SessionOrigin::new("ada")));
         all.add(JournalRecord::Session { session: SessionId(4), hello });
         all.add(JournalRecord::SessionEnd { session: SessionId(4) });
         assert!(all.take_sessions().is_empty() && all.last.session == SessionId(4));

@@ -148,6 +148,11 @@ impl Observability {
         }
     }
 
+    /// Sends watchers the names of a session's hot paths again: their lines have become known.
+    pub fn forget_hot_paths(&mut self, session: SessionId) {
+        self.watchers.forget_hot_paths(session);
+    }
+
     /// Sends a watcher its queued events.
     pub fn send_events(
         &mut self,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
-use gt_ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
+use gt_ir::status::{AwaitedTensor, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 
 use super::Observability;
-use crate::answers::PendingAnswers;
+use crate::answers::{PendingAnswers, PendingFetch};
 use crate::peer::PeerId;
 use crate::rules::Rules;
 use crate::sessions::{ClientSession, Sessions};
@@ -93,6 +93,7 @@ impl Cluster<'_> {
         SessionStatus {
             number: session.identity.number,
             name: session.identity.label.clone(),
+            origin: session.identity.hello.origin.clone(),
             slots: self.workers.workers_by_slot(session.slots()),
             entitlement: session.identity.entitlement.clone(),
             share: self.sessions.share(session),
@@ -179,7 +180,7 @@ impl Cluster<'_> {
                 .and_then(|worker| self.workers.get(worker))
                 .map(|worker| worker.name.clone());
             return Waits::Value {
-                tensor: request.tensor,
+                tensor: awaited(session, request),
                 worker: worker.unwrap_or_default(),
                 since: request.since,
             };
@@ -187,4 +188,14 @@ impl Cluster<'_> {
         let works = session.flow.open > 0 && session.flow.is_busy();
         if works { Waits::Work } else { Waits::Nothing }
     }
+}
+
+/// Returns the tensor of a request, with what computes it.
+fn awaited(session: &ClientSession, request: &PendingFetch) -> AwaitedTensor {
+    let of = |line| session.lines.text(line).unwrap_or_default().to_string();
+    let (operation, line) = match request.source {
+        Some(source) => (source.operation.name.to_string(), of(source.line)),
+        None => (String::new(), of(request.line)),
+    };
+    AwaitedTensor { id: request.tensor, operation, line }
 }

@@ -69,6 +69,14 @@ impl Watchers {
         dropped
     }
 
+    /// Sends the names of a session's hot paths again with the next events of them.
+    pub fn forget_hot_paths(&mut self, of: SessionId) {
+        let is_of = |named: &Named| matches!(named, Named::Template { session, .. } | Named::Plan { session, .. } if *session == of);
+        for watcher in self.0.values_mut() {
+            watcher.named_before.retain(|named| !is_of(named));
+        }
+    }
+
     /// Takes up to `limit` queued events, preceded by the names they need that are new to the
     /// watcher.
     pub fn poll(
@@ -105,10 +113,20 @@ fn names(event: &Event) -> [Option<Named>; 4] {
         What::Send { to: slot, .. } | What::Receive { from: slot, .. } => {
             Some(Named::Slot { session: event.session, slot })
         }
+        What::HotPath { number, .. } => Some(hot_path(event, number)),
         _ => None,
     };
     let signal = Named::Signal { session: event.session, number: event.signal };
     [session, worker, other, (event.signal != 0).then_some(signal)]
+}
+
+/// Returns the name of an event's hot path: clients and workers number them differently.
+pub(super) fn hot_path(event: &Event, number: u32) -> Named {
+    let session = event.session;
+    match (event.track, event.kind) {
+        (Track::Worker(_), _) | (_, EventKind::Dispatch) => Named::Plan { session, number },
+        _ => Named::Template { session, number },
+    }
 }
 
 /// Summarizes commands in transit as events: one for each run of one kind and signal. Frees are

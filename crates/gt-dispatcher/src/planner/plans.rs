@@ -180,6 +180,11 @@ impl PlanCache {
         self.plans.iter().min_by_key(|plan| plan.used).map_or(0, |plan| plan.number)
     }
 
+    /// Returns the part of a template that a plan is of, by the number that workers know.
+    pub fn span(&self, number: u32) -> Option<IterationSpan> {
+        self.plans.iter().find(|plan| plan.number == number).map(|plan| plan.key.span)
+    }
+
     /// Drops the plans of a template that is redefined or forgotten.
     pub fn forget(&mut self, template: u32) {
         self.plans.retain(|plan| plan.key.span.template != template);

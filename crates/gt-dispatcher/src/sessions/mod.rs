@@ -2,9 +2,13 @@
 //!
 //! - [`session`]: the session of one client, in parts: its identity, its queue, the state of its
 //!   planning; credit, unread values and lineage have modules of their own.
+//! - [`lines`]: the lines of its program, for watchers;
+//!   [`hot_path`]: what is inside a hot path.
 //! - [`account`]: what it uses; [`phase`]: whether it begins, runs, or waits to be restored.
 
 mod account;
+mod hot_path;
+mod lines;
 mod phase;
 mod session;
 
@@ -39,7 +43,8 @@ impl Sessions {
     /// Removes an ended session, whose device time stays counted.
     pub fn remove(&mut self, peer: PeerId) -> Option<ClientSession> {
         let session = self.by_peer.remove(&peer)?;
-        self.numbers.remember(session.identity.incarnation, session.identity.number);
+        let Identity { incarnation, number, label, .. } = &session.identity;
+        self.numbers.remember(*incarnation, *number, label.clone());
         let Entitlement { team, user, .. } = &session.identity.entitlement;
         *self.past.entry((team.clone(), user.clone())).or_default() += session.account.device;
         Some(session)
@@ -81,6 +86,14 @@ impl Sessions {
         match self.by_incarnation(incarnation) {
             Some(session) => session.identity.number,
             None => self.numbers.past_session(incarnation),
+        }
+    }
+
+    /// Returns the name of a session, also of one that has ended recently.
+    pub fn name(&self, number: SessionId) -> Option<&str> {
+        match self.by_number(number) {
+            Some(session) => Some(&session.identity.label),
+            None => self.numbers.past_name(number),
         }
     }
 

@@ -9,6 +9,7 @@ use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker
 use gt_ir::{ClientCommand, Incarnation, SessionId, codec};
 
 use super::account::SessionAccount;
+use super::lines::SourceLines;
 use super::phase::Phase;
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
@@ -16,6 +17,7 @@ use crate::lineage::{Lineage, log};
 use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{Catalogue, PlanCache, Slots};
 use crate::queue::{SlotCount, UnplannedBatch};
+use crate::recent::RecentTensors;
 use crate::templates::ClientTemplates;
 use crate::unread::UnreadValues;
 
@@ -30,6 +32,7 @@ pub(crate) struct ClientSession {
     /// The lineage from which it is restored, if the server keeps lineages.
     pub lineage: Option<Box<Lineage>>,
     pub account: SessionAccount,
+    pub lines: SourceLines,
     pub phase: Phase,
 }
 
@@ -39,7 +42,7 @@ pub(crate) struct Identity {
     pub number: SessionId,
     /// Its lanes on workers: others each time that the session is restored.
     pub incarnation: Incarnation,
-    /// Its name in the log: the user's, or else the client's.
+    /// Its name for people: `train.py ada@box #3`.
     pub label: String,
     /// The hello with which it began.
     pub hello: Box<ClientHello>,
@@ -67,6 +70,7 @@ pub(crate) struct Planning {
     pub catalogue: Catalogue,
     pub templates: ClientTemplates,
     pub plans: PlanCache,
+    pub recent: RecentTensors,
 }
 
 impl Identity {
@@ -78,8 +82,7 @@ impl Identity {
         hello: ClientHello,
         entitlement: Entitlement,
     ) -> Identity {
-        let name = if entitlement.user.is_empty() { &hello.name } else { &entitlement.user };
-        let label = format!("{name}#{number}");
+        let label = hello.origin.cleaned().label(&entitlement.user, number);
         let hello = Box::new(hello);
         Identity { peer, number, incarnation, label, hello, since: now, entitlement }
     }
@@ -109,6 +112,7 @@ impl ClientSession {
             unread: UnreadValues::new(u64::MAX),
             lineage: None,
             account,
+            lines: SourceLines::default(),
             phase: Phase::New,
         }
     }

@@ -18,8 +18,8 @@ use gt_ir::template::{Bindings, IterationPart, Name, Step, TemplateBuilder, Valu
 use gt_ir::wire::{Frames, Record};
 use gt_ir::{
     Attribute, Attributes, ClientCommand, Content, Create, DType, Definition, Fabric, Instruction,
-    Invocation, Meta, Operand, Operation, RequestId, Scalar, SourceId, TensorData, TensorId,
-    TransferId, WorkerCommand, ops,
+    Invocation, Meta, Operand, Operation, RequestId, Scalar, SessionOrigin, SourceId, TensorData,
+    TensorId, TransferId, WorkerCommand, ops,
 };
 
 /// Returns the hello of a worker.
@@ -32,7 +32,7 @@ pub fn worker(name: String, fabric: Option<Fabric>) -> Hello {
 /// Returns the hello of a client.
 pub fn client(name: String, badge: Option<Badge>) -> Hello {
     let (machine, badge) = ("machine".to_string(), badge.map(Box::new));
-    Hello::Client(ClientHello { machine, badge, ..ClientHello::new(name) })
+    Hello::Client(ClientHello { machine, badge, ..ClientHello::new(SessionOrigin::new(name)) })
 }
 
 /// Builds a client's program as commands.

@@ -7,7 +7,7 @@ use crate::command::ClientCommand;
 use crate::data::Content;
 use crate::event::Event;
 use crate::explain::{Explanation, PlacedTensor};
-use crate::instruction::RequestId;
+use crate::instruction::{RequestId, SourceId};
 use crate::record;
 use crate::statistics::WorkerStats;
 use crate::status::Status;
@@ -34,6 +34,8 @@ pub enum ClientToServer {
     Observed { sent: Duration, here: Duration },
     /// Events, in times of the client's clock; `dropped` more were lost.
     Events { events: Vec<Event>, dropped: u64 },
+    /// The answer to [`ServerToClient::Lines`]: texts such as `train.py:12`.
+    Lines { lines: Vec<(SourceId, String)> },
 }
 
 record!(enum ClientToServer {
@@ -44,6 +46,7 @@ record!(enum ClientToServer {
     5 => Release { token },
     6 => Observed { sent, here },
     7 => Events { events, dropped },
+    8 => Lines { lines },
 });
 
 /// From the server to a client.
@@ -71,6 +74,10 @@ pub enum ServerToClient {
         on: bool,
         sent: Duration,
     },
+    /// Asks for the texts of lines of the user's program, for people who watch.
+    Lines {
+        lines: Vec<SourceId>,
+    },
 }
 
 record!(enum ServerToClient {
@@ -81,6 +88,7 @@ record!(enum ServerToClient {
     5 => Confirm { snapshot },
     6 => Release { token },
     7 => Observe { on, sent },
+    8 => Lines { lines },
 });
 
 /// The answer to a client's request.

@@ -6,10 +6,11 @@ use super::kinds;
 use crate::fabric::Fabric;
 use crate::ids::WorkerId;
 use crate::instruction::RequestId;
+use crate::origin::SessionOrigin;
 use crate::record;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 13;
+pub const PROTOCOL_VERSION: u32 = 14;
 
 /// A peer's role, which its key proves and which determines the messages that it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -62,10 +63,10 @@ impl Hello {
         }
     }
 
-    /// Returns the name that the peer requests.
+    /// Returns the name of the peer's program, or the name that a worker requests.
     pub fn name(&self) -> &str {
         match self {
-            Hello::Client(hello) => &hello.name,
+            Hello::Client(hello) => &hello.origin.program,
             Hello::Worker(hello) => &hello.name,
             Hello::Watcher(hello) => &hello.name,
         }
@@ -114,8 +115,8 @@ impl Protocol {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClientHello {
     pub protocol: Protocol,
-    /// The name of its process.
-    pub name: String,
+    /// Its program, for display.
+    pub origin: SessionOrigin,
     /// Equal for processes that can share memory; empty for none.
     pub machine: String,
     /// The user whose key it has, if any. The server's driver verifies the proof; the dispatcher
@@ -127,14 +128,14 @@ pub struct ClientHello {
     pub resume: Option<Box<Resume>>,
 }
 
-record!(struct ClientHello { protocol, name, machine, badge, process, resume });
+record!(struct ClientHello { protocol, origin, machine, badge, process, resume });
 
 impl ClientHello {
     /// Returns the hello of a new client of this build, without optional parts.
-    pub fn new(name: impl Into<String>) -> ClientHello {
+    pub fn new(origin: SessionOrigin) -> ClientHello {
         ClientHello {
             protocol: Protocol::current(),
-            name: name.into(),
+            origin,
             machine: String::new(),
             badge: None,
             process: None,
@@ -215,6 +216,8 @@ impl WatcherHello {
 pub struct ClientWelcome {
     /// The weight of commands that may be in flight.
     pub window: u64,
+    /// The name under which the server shows the session.
+    pub name: String,
     /// The server's machine, as in the hello.
     pub machine: String,
     /// The folders in which the server's workers may read and write files.
@@ -234,7 +237,7 @@ pub struct ClientWelcome {
 }
 
 record!(struct ClientWelcome {
-    window, machine, data_roots, token, received, grace, is_kept, is_renewed,
+    window, name, machine, data_roots, token, received, grace, is_kept, is_renewed,
 });
 
 /// The welcome of a worker.

@@ -52,6 +52,16 @@ pub enum Named {
         session: SessionId,
         slot: SlotId,
     },
+    /// The operations and lines of a hot path, as its client numbers it.
+    Template {
+        session: SessionId,
+        number: u32,
+    },
+    /// The same, as workers number it.
+    Plan {
+        session: SessionId,
+        number: u32,
+    },
 }
 
 record!(enum Named {
@@ -59,4 +69,6 @@ record!(enum Named {
     1 => Worker(worker),
     2 => Signal { session, number },
     3 => Slot { session, slot },
+    4 => Template { session, number },
+    5 => Plan { session, number },
 });

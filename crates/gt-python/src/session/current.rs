@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use super::exit;
 use super::fork::ForkBlocker;
 use super::handle::{self, SessionHandle};
+use super::origin::origin;
 use super::wait::detached;
 use crate::source;
 use crate::user_code::LATEST;
@@ -148,12 +149,13 @@ pub fn handle(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
 /// Starts the session of the process, unless another thread has started it meanwhile.
 fn start(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
     let blocker = ForkBlocker::to_open(py)?;
+    let origin = origin(py, "Session", None)?;
     let mut process = process();
     if let Some(handle) = &process.handle {
         return Ok(Arc::clone(handle));
     }
     let seed = process.seed.unwrap_or_else(random_seed);
-    let handle = SessionHandle::embedded(py, &blocker, process.workers, seed)?;
+    let handle = SessionHandle::embedded(py, &blocker, origin, process.workers, seed)?;
     process.handle = Some(Arc::clone(&handle));
     Ok(handle)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gt::SessionOrigin;
 use gt::ir::Rescale;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,6 +13,7 @@ use super::address::{parse_address, parse_key_file};
 use super::current::{self, UsedSession};
 use super::fork::ForkBlocker;
 use super::handle::SessionHandle;
+use super::origin::origin;
 use super::wait;
 use crate::error::IntoPython;
 
@@ -29,13 +31,16 @@ use crate::error::IntoPython;
 ///     slots: the number of shards of sharded tensors, independent of the number of workers; None
 ///         for the number of workers when a tensor is first sharded.
 ///     elastic: whether each worker that joins later adds a slot, which changes the order of sums.
+///     name: the session's name in `gt top`, logs and messages, as `run-12`; None for the name of
+///         the script, module or notebook.
 ///
 /// Raises:
 ///     ConnectionError: the address is not valid, nothing answers there, or the key is refused.
 ///     RuntimeError: called inside a `with` block of a session.
-///     ValueError: the number of slots is not from 1 to 4096.
+///     ValueError: the number of slots is not from 1 to 4096, or the name is empty, too long, or has
+///         characters that cannot be shown.
 #[pyfunction]
-#[pyo3(signature = (address, key_file=None, insecure=false, slots=None, elastic=None))]
+#[pyo3(signature = (address, key_file=None, insecure=false, slots=None, elastic=None, name=None))]
 fn connect(
     py: Python<'_>,
     address: Bound<'_, PyAny>,
@@ -43,12 +48,14 @@ fn connect(
     insecure: bool,
     slots: Option<i64>,
     elastic: Option<bool>,
+    name: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let address = parse_address("connect", &address)?;
     let key_file = parse_key_file("connect", &address, key_file)?;
     refuse_in_block(py, "connect", &format!("open `with gt.Session('{address}'):` inside it"))?;
     let slots = slots.map(|count| slot_count("connect", count)).transpose()?;
-    let handle = open_connection(py, &address, key_file, insecure)?;
+    let origin = origin(py, "connect", name)?;
+    let handle = open_connection(py, origin, &address, key_file, insecure)?;
     set_slots(&handle, slots, elastic)?;
     current::set(py, handle);
     Ok(())
@@ -105,13 +112,14 @@ fn rescale(py: Python<'_>, slots: Option<i64>, elastic: Option<bool>) -> PyResul
 /// Opens a session on a server.
 pub fn open_connection(
     py: Python<'_>,
+    origin: SessionOrigin,
     address: &str,
     key_file: Option<PathBuf>,
     insecure: bool,
 ) -> PyResult<Arc<SessionHandle>> {
     let seed = current::seed();
     let blocker = ForkBlocker::to_open(py)?;
-    SessionHandle::connect(py, &blocker, address, key_file.as_deref(), insecure, seed)
+    SessionHandle::connect(py, &blocker, origin, address, key_file.as_deref(), insecure, seed)
 }
 
 /// End this thread's session: its tensors are lost, and creating a tensor is an error from then on.

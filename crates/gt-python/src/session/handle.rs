@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use gt::worker::Work;
-use gt::{Session, WeakSession};
+use gt::{Session, SessionOrigin, WeakSession};
 use pyo3::prelude::*;
 
 use super::fork::ForkBlocker;
@@ -18,6 +18,8 @@ pub struct SessionHandle {
     number: u64,
     /// A description of the server or workers that it is connected to, for messages.
     place: String,
+    /// The name under which its dispatcher shows it.
+    name: String,
     /// The process that connected it to a server; `None` for one with workers of its own.
     connected_by: Option<u32>,
     /// Its workers' engines need the GIL.
@@ -51,12 +53,13 @@ impl SessionHandle {
     pub fn connect(
         py: Python<'_>,
         _blocker: &ForkBlocker,
+        origin: SessionOrigin,
         address: &str,
         key_file: Option<&Path>,
         insecure: bool,
         seed: u64,
     ) -> PyResult<Arc<SessionHandle>> {
-        let session = detached(py, || gt::connect(address, key_file, insecure)).py()?;
+        let session = detached(py, || gt::connect_as(origin, address, key_file, insecure)).py()?;
         session.manual_seed(seed);
         Ok(SessionHandle::of_new(py, session, Some(std::process::id()), false))
     }
@@ -65,6 +68,7 @@ impl SessionHandle {
     pub fn embedded(
         py: Python<'_>,
         _blocker: &ForkBlocker,
+        origin: SessionOrigin,
         workers: Option<usize>,
         seed: u64,
     ) -> PyResult<Arc<SessionHandle>> {
@@ -75,14 +79,14 @@ impl SessionHandle {
         let engines = engine::embedded_engines(workers)?;
         let runs_python = engines.is_some();
         let session = match engines {
-            None => gt::embedded(workers).py()?,
+            None => gt::embedded_with(workers, &gt::native_worker, origin).py()?,
             Some(engines) => {
                 let engines = Mutex::new(engines.into_iter());
                 let next = |name: String, _: usize| -> Box<dyn Work> {
                     let engine = lock(&engines).next();
                     gt::worker_on(name, engine.expect("one for each worker"))
                 };
-                gt::embedded_with(workers, &next).py()?
+                gt::embedded_with(workers, &next, origin).py()?
             }
         };
         session.manual_seed(seed);
@@ -109,9 +113,9 @@ impl SessionHandle {
     }
 
     fn share(session: Session, connected_by: Option<u32>, runs_python: bool) -> Arc<SessionHandle> {
-        let (number, place) = (session.number(), session.describe());
+        let (number, place, name) = (session.number(), session.describe(), session.name());
         let session = Mutex::new(Some(session));
-        Arc::new(SessionHandle { number, place, connected_by, runs_python, session })
+        Arc::new(SessionHandle { number, place, name, connected_by, runs_python, session })
     }
 
     /// Returns the handle of a tensor's session; creates one if the previous one was dropped.
@@ -134,6 +138,11 @@ impl SessionHandle {
     /// Returns a description of the server or workers that it is connected to.
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    /// Returns the name under which its dispatcher shows it.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the object of "disconnected from" in messages.

@@ -3,7 +3,8 @@
 //! - [`handle`]: handles of the sessions that are open in this process.
 //! - [`current`]: the sessions of threads and of the process, and which one a thread uses.
 //! - [`default`]: the functions that select and configure a session outside of `with` blocks.
-//! - [`object`]: the Python object of a session, and `with` blocks; [`address`]: addresses.
+//! - [`object`]: the Python object of a session, and `with` blocks; [`origin`]: its name;
+//!   [`address`]: addresses and key files.
 //! - [`wait`]: waiting without the GIL, and for room in a session's window.
 //! - [`fork`]: forks of the process; [`exit`]: process exit; [`gil`]: the GIL in callbacks from
 //!   PyTorch.
@@ -16,6 +17,7 @@ pub mod fork;
 mod gil;
 mod handle;
 mod object;
+mod origin;
 mod wait;
 
 use pyo3::prelude::*;

@@ -11,6 +11,7 @@ use super::current;
 use super::default::{open_connection, parse_seed, set_slots, slot_count, worker_count};
 use super::fork::ForkBlocker;
 use super::handle::{self, SessionHandle};
+use super::origin::origin;
 use super::wait;
 use crate::error::IntoPython;
 use crate::tensor::PyTensor;
@@ -71,6 +72,12 @@ impl PySession {
         self.handle().is_remote()
     }
 
+    /// The name under which the session is shown.
+    #[getter]
+    fn name(&self) -> &str {
+        self.handle().name()
+    }
+
     /// Whether the session has ended.
     #[getter]
     fn closed(&self) -> bool {
@@ -117,7 +124,7 @@ impl PySession {
 
 /// Open a session on a server, or, without an address, with workers of its own in this process.
 #[pyfunction]
-#[pyo3(signature = (address=None, key_file=None, insecure=false, workers=None, slots=None, elastic=None))]
+#[pyo3(signature = (address=None, key_file=None, insecure=false, workers=None, slots=None, elastic=None, name=None))]
 #[allow(clippy::too_many_arguments, reason = "they are those of gt.Session")]
 fn open_session(
     py: Python<'_>,
@@ -127,19 +134,21 @@ fn open_session(
     workers: Option<i64>,
     slots: Option<i64>,
     elastic: Option<bool>,
+    name: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PySession> {
+    let origin = origin(py, "Session", name)?;
     let slots = slots.map(|count| slot_count("Session", count)).transpose()?;
     if let Some(address) = address {
         let address = parse_address("Session", &address)?;
         let key_file = parse_key_file("Session", &address, key_file)?;
-        let handle = open_connection(py, &address, key_file, insecure)?;
+        let handle = open_connection(py, origin, &address, key_file, insecure)?;
         set_slots(&handle, slots, elastic)?;
         return Ok(PySession(Some(handle)));
     }
     let workers = workers.map(|count| worker_count("Session", count)).transpose()?;
     let seed = current::seed();
     let blocker = ForkBlocker::to_open(py)?;
-    let handle = SessionHandle::embedded(py, &blocker, workers, seed)?;
+    let handle = SessionHandle::embedded(py, &blocker, origin, workers, seed)?;
     set_slots(&handle, slots, elastic)?;
     Ok(PySession(Some(handle)))
 }

@@ -9,7 +9,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::message::{
     Answer, ClientHello, ClientToServer, Hello, ServerToClient, WorkerHello, WorkerToWorker,
 };
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, SessionOrigin};
 use gt_worker::{Out, Work, Worker, WorkerInput};
 
 pub type Texts = Arc<Mutex<Vec<String>>>;
@@ -94,6 +94,10 @@ impl Driver for Line {
     fn describe(&self) -> String {
         "a walk".into()
     }
+
+    fn name(&self) -> String {
+        "client".into()
+    }
 }
 
 /// Returns the cores, with the dispatcher's log and the plans that the workers' engines were asked
@@ -117,6 +121,6 @@ pub fn start() -> (Arc<Mutex<Parts>>, Texts, Texts) {
         let hello = WorkerHello { rate: u64::MAX, ..WorkerHello::new(format!("w{at}")) };
         parts.send(PeerId::worker(at), Hello::Worker(hello));
     }
-    parts.send(CLIENT, Hello::Client(ClientHello::new("client")));
+    parts.send(CLIENT, Hello::Client(ClientHello::new(SessionOrigin::new("client"))));
     (Arc::new(Mutex::new(parts)), log, plans)
 }

@@ -59,6 +59,11 @@ pub struct Span {
     pub count: u64,
     pub bytes: u64,
     pub session: Option<u64>,
+    /// The name of the session, if the log has it.
+    pub session_name: Option<String>,
+    /// The operations of a hot path, and the user's lines, as the log lists them.
+    pub steps: Option<String>,
+    pub lines: Option<String>,
     pub failed: bool,
 }
 

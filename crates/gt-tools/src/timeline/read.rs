@@ -77,6 +77,8 @@ struct Building {
     received: Vec<((u64, String), (usize, f64, u64))>,
     /// The spans of answered commands, in logs without durations.
     paired: Vec<Span>,
+    /// The names of sessions, by number: a client's name ends with it.
+    sessions: FxHashMap<u64, String>,
     has_times: bool,
 }
 
@@ -98,6 +100,12 @@ impl Building {
             _ if line.is_worker => self.row(Party::Worker, line.party),
             _ => self.row(Party::Client, line.party),
         };
+        if !line.is_worker
+            && let Some((_, number)) = line.party.rsplit_once('#')
+            && let Ok(number) = number.parse()
+        {
+            self.sessions.entry(number).or_insert_with(|| line.party.to_string());
+        }
         let times = line.number::<f64>("begin").zip(line.number::<f64>("end"));
         let (begin, end) = times.unwrap_or((line.elapsed, line.elapsed));
         if !(begin >= 0.0 && end >= begin && end.is_finite()) {
@@ -113,6 +121,9 @@ impl Building {
             count: line.number("count").unwrap_or(1),
             bytes: line.bytes,
             session: line.number("session"),
+            session_name: None,
+            steps: line.detail("steps").map(str::to_string),
+            lines: line.detail("lines").map(str::to_string),
             failed: line.detail("success") == Some("False") || line.event == "ERROR",
         };
         if times.is_some() {
@@ -175,6 +186,8 @@ impl Building {
         }
         for span in &mut self.timeline.spans {
             span.row = places[span.row];
+            span.session_name =
+                span.session.and_then(|session| self.sessions.get(&session).cloned());
         }
         for moved in &mut self.timeline.moves {
             (moved.from, moved.to) = (places[moved.from], places[moved.to]);
@@ -198,10 +211,13 @@ fn name(line: &Line) -> String {
             "GetData" => "fetch".into(),
             "Read" => "read".into(),
             "FreeTensor" => "free".into(),
-            "HotPath" | "HotPathStart" | "HotPathEnd" => match line.detail("number") {
-                Some(number) => format!("hot path {number}"),
-                None => "hot path".into(),
-            },
+            "HotPath" | "HotPathStart" | "HotPathEnd" => {
+                match (line.detail("steps"), line.detail("number")) {
+                    (Some(steps), _) => format!("hot path {steps}"),
+                    (None, Some(number)) => format!("hot path {number}"),
+                    (None, None) => "hot path".into(),
+                }
+            }
             other => other.to_string(),
         },
     }

@@ -16,7 +16,7 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionOrder {
     #[default]
-    Share,
+    Used,
     Rate,
     Memory,
     Name,
@@ -25,16 +25,16 @@ pub enum SessionOrder {
 impl SessionOrder {
     const fn next(self) -> SessionOrder {
         match self {
-            SessionOrder::Share => SessionOrder::Rate,
+            SessionOrder::Used => SessionOrder::Rate,
             SessionOrder::Rate => SessionOrder::Memory,
             SessionOrder::Memory => SessionOrder::Name,
-            SessionOrder::Name => SessionOrder::Share,
+            SessionOrder::Name => SessionOrder::Used,
         }
     }
 
     pub const fn name(self) -> &'static str {
         match self {
-            SessionOrder::Share => "share",
+            SessionOrder::Used => "used",
             SessionOrder::Rate => "rate",
             SessionOrder::Memory => "memory",
             SessionOrder::Name => "name",

@@ -1,4 +1,4 @@
-//! Rates and shares, smoothed, from one status to the next.
+//! Rates and uses of time, smoothed, from one status to the next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,8 +36,8 @@ impl Shares {
 pub struct Rates {
     /// Instructions a second.
     pub instructions: f64,
-    /// Its fraction of the time of all workers.
-    pub share: f64,
+    /// The fraction of the time of all workers that it uses.
+    pub used: f64,
 }
 
 impl Model {
@@ -84,12 +84,12 @@ impl Model {
                     .map_or(0, |earlier| session.instructions.saturating_sub(earlier.instructions));
                 let now = Rates {
                     instructions: instructions as f64 / seconds,
-                    share: if all > 0.0 { busy * time / all } else { 0.0 },
+                    used: if all > 0.0 { busy * time / all } else { 0.0 },
                 };
                 let smoothed = match old_sessions.get(&session.number) {
                     Some(old) => Rates {
                         instructions: smooth(old.instructions, now.instructions),
-                        share: smooth(old.share, now.share),
+                        used: smooth(old.used, now.used),
                     },
                     None => now,
                 };
@@ -115,7 +115,7 @@ impl Model {
 }
 
 /// Returns how long workers were busy for each session. Unreported time is divided among the
-/// sessions with work, by their previous shares.
+/// sessions with work, by what they used before.
 fn times<'a>(
     sessions: &[SessionStatus],
     earlier: impl Fn(&SessionStatus) -> Option<&'a SessionStatus>,
@@ -123,8 +123,8 @@ fn times<'a>(
     missing: f64,
 ) -> Vec<f64> {
     let weight = |session: &SessionStatus| {
-        let share = before.get(&session.number).map_or(0.0, |rates| rates.share);
-        if session.open > 0 { share + 0.01 } else { 0.0 }
+        let used = before.get(&session.number).map_or(0.0, |rates| rates.used);
+        if session.open > 0 { used + 0.01 } else { 0.0 }
     };
     let weights: f64 = sessions.iter().map(weight).sum();
     let time = |session: &SessionStatus| {
@@ -257,6 +257,7 @@ mod tests {
         let session = |busy| SessionStatus {
             number: SessionId(1),
             name: "anna".into(),
+            origin: gt_ir::SessionOrigin::default(),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: Entitlement::default(),
             share: 0.5,
@@ -280,9 +281,9 @@ mod tests {
             model.take(status);
             let status = model.status.as_ref().unwrap();
             let busy = model.shares(&status.workers[0]).busy();
-            let share = model.rates(&status.sessions[0]).share;
-            assert!((busy - share).abs() < 1e-9, "at {now}: {busy} and {share}");
-            assert!(now == 1000 || share > 0.99, "at {now}: {share}");
+            let used = model.rates(&status.sessions[0]).used;
+            assert!((busy - used).abs() < 1e-9, "at {now}: {busy} and {used}");
+            assert!(now == 1000 || used > 0.99, "at {now}: {used}");
         }
     }
 

@@ -51,10 +51,11 @@ pub fn plain(model: &Model, title: &str) -> String {
         let rates = model.rates(session);
         let _ = writeln!(
             out,
-            "session {}: {}/s, {:.0} % of all workers, {}, slots on {}, waits for {}",
+            "session {}: {}/s, uses {:.0} % of all workers, share {:.0} %, {}, slots on {}, waits for {}",
             session.name,
             number(rates.instructions),
-            100.0 * rates.share,
+            100.0 * rates.used,
+            100.0 * session.share,
             bytes(session.bytes),
             carriers(&session.slots),
             waits(session, status.now)
@@ -67,7 +68,7 @@ pub fn plain(model: &Model, title: &str) -> String {
         };
         let _ = writeln!(
             out,
-            "user {}{of}: {} session{}, entitled to {:.0} %, {} of device time, {}, quotas {}",
+            "user {}{of}: {} session{}, share {:.0} %, {} of device time, {}, quotas {}",
             users::name(user),
             user.sessions,
             if user.sessions == 1 { "" } else { "s" },
@@ -156,10 +157,14 @@ pub fn json(model: &Model, title: &str) -> String {
         json!({
             "number": session.number.0,
             "name": session.name,
+            "program": session.origin.program,
+            "login": session.origin.user,
+            "host": session.origin.host,
+            "away": session.entitlement.is_away,
             "slots": session.slots.iter().map(|(_, worker)| worker).collect::<Vec<_>>(),
             "instructions": session.instructions,
             "rate": rates.instructions,
-            "share": rates.share,
+            "used": rates.used,
             "open": session.open,
             "queued": session.queued,
             "bytes": session.bytes,
@@ -175,7 +180,7 @@ pub fn json(model: &Model, title: &str) -> String {
             "priority": session.entitlement.priority,
             "user": session.entitlement.user,
             "team": session.entitlement.team,
-            "entitled": session.share,
+            "share": session.share,
             "device_seconds": session.busy.as_secs_f64(),
             "behind": session.behind,
             "waits_for": waits(session, status.now),
@@ -188,7 +193,7 @@ pub fn json(model: &Model, title: &str) -> String {
             "sessions": user.sessions,
             "weights": { "team": user.entitlement.team_weight, "user": user.entitlement.user_weight },
             "priority": user.entitlement.priority,
-            "entitled": user.share,
+            "share": user.share,
             "device_seconds": user.busy.as_secs_f64(),
             "bytes": user.bytes,
             "spilled_bytes": user.spilled,

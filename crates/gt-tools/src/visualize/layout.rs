@@ -250,8 +250,13 @@ fn title(span: &Span) -> String {
     if span.bytes > 0 {
         text += &format!(", {}", bytes(span.bytes));
     }
-    if let Some(session) = span.session {
-        text += &format!(", session {session}");
+    match (&span.session_name, span.session) {
+        (Some(name), _) => text += &format!(", {name}"),
+        (None, Some(session)) => text += &format!(", session #{session}"),
+        (None, None) => {}
+    }
+    if let Some(lines) = &span.lines {
+        text += &format!(", at {lines}");
     }
     if span.failed {
         text += ", failed";

@@ -130,7 +130,9 @@ fn span_events(span: &Span, (begin, end): (u64, u64), process: u32, number: usiz
         "instruction": span.id,
         "count": span.count,
         "bytes": span.bytes,
-        "session": span.session,
+        "session": span.session_name.clone().or_else(|| Some(format!("#{}", span.session?))),
+        "steps": span.steps,
+        "lines": span.lines,
         "failed": span.failed,
     });
     let length = micros(end - begin);
@@ -181,6 +183,9 @@ mod tests {
             count: 1,
             bytes: 0,
             session: None,
+            session_name: None,
+            steps: None,
+            lines: None,
             failed: false,
         }
     }

@@ -1,10 +1,11 @@
-//! The client's events: when batches are issued.
+//! The client's events, when batches are issued; and the lines of its program, for watchers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use gt_ir::SessionId;
 use gt_ir::event::{Event, EventKind, Track};
+use gt_ir::message::ClientToServer;
+use gt_ir::{SessionId, SourceId};
 
 /// The events of one client, in times of its own clock.
 #[derive(Default)]
@@ -40,4 +41,10 @@ impl Issues {
         // The dispatcher fills in the session.
         Event::of_batch(EventKind::Issue, Track::Client, SessionId::NONE, count, (since, now))
     }
+}
+
+/// Answers a dispatcher that asks for lines of the user's program.
+pub fn lines(asked: Vec<SourceId>) -> ClientToServer {
+    let text = |line| (line, gt_client::source::short(line).unwrap_or_default());
+    ClientToServer::Lines { lines: asked.into_iter().map(text).collect() }
 }

@@ -30,10 +30,15 @@ impl MemoryOptions {
         }
     }
 
+    /// Returns the bytes that tensors may take; `device` is the memory of a device that has its own.
+    pub fn limit(self, device: Option<u64>) -> Option<u64> {
+        let most = || device.or_else(system::memory).map(|all| all / 10 * 9);
+        self.memory.or_else(most)
+    }
+
     /// The options of a worker on an engine.
     pub fn set<E: Engine>(self, options: gt_worker::Options, engine: &E) -> gt_worker::Options {
-        let most = engine.memory().or_else(system::memory).map(|all| all / 10 * 9);
-        let memory = self.memory.or(most);
+        let memory = self.limit(engine.memory());
         let spill = self.spill.or(memory).filter(|_| self.has_spill_dir).unwrap_or(0);
         // A quarter of the host's memory is for the tensors of a device that has its own.
         let host_memory = system::memory().map_or(0, |all| all / 4);

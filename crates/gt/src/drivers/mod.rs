@@ -4,6 +4,7 @@
 //! - [`files`]: work on files beside a worker's turns; [`memory`]: how much a worker may use.
 //! - [`watch`]: a watcher of either, from another process.
 //! - [`run_ahead`]: how much of a session may be in flight.
+//! - [`origin`]: the program of this process, as its sessions name it.
 //! - [`system`]: what they ask the operating system.
 
 mod answers;
@@ -13,11 +14,14 @@ mod issues;
 mod log;
 pub mod memory;
 pub mod network;
+mod origin;
 mod run_ahead;
 mod sharding;
 mod system;
 mod undone;
 pub mod watch;
+
+pub use origin::origin;
 
 use gt_engine_native::NativeEngine;
 use gt_worker::{Engine, Options, Work, Worker};

@@ -1,5 +1,5 @@
-use gt_ir::SessionId;
 use gt_ir::message::ClientHello;
+use gt_ir::{SessionId, SessionOrigin};
 
 use super::*;
 use crate::lineage::LineageLimits;
@@ -25,7 +25,7 @@ fn a_base_from_the_journal_has_its_slots() {
         blocks: Vec::new(),
     };
     let mut history = History::default();
-    let hello = Box::new(ClientHello::new("client"));
+    let hello = Box::new(ClientHello::new(SessionOrigin::new("client")));
     history.add(JournalRecord::Session { session: SessionId(3), hello });
     history.add(JournalRecord::Slots { session: SessionId(3), from: 0, slots });
     history.add(JournalRecord::Base(Box::new(base)));

@@ -12,6 +12,7 @@ use gt_ir::message::Named;
 use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, SessionId, SlotId, WorkerCommand};
 
+use super::watchers::hot_path;
 use details::{ClientDetails, WorkerDetails, client_name, collective_name, worker_name};
 
 /// The kind field of a line.
@@ -206,7 +207,12 @@ impl std::fmt::Display for EventDetails<'_> {
             What::Operation(operation) => write!(f, "result={tensor} op={}", operation.name)?,
             What::Create => write!(f, "result={tensor}")?,
             What::Fetch | What::Free => write!(f, "tensor={tensor}")?,
-            What::HotPath { number, .. } => write!(f, "number={number} result={tensor}")?,
+            What::HotPath { number, .. } => {
+                write!(f, "number={number} result={tensor}")?;
+                if let Some(text) = (self.name)(hot_path(self.event, number)) {
+                    write!(f, " {text}")?;
+                }
+            }
             What::Send { collective, transfer, to } => {
                 write!(f, "op={} to={} transfer={}", collective.name(), on(to), transfer.0)?;
             }

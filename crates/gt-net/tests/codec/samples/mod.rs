@@ -19,8 +19,8 @@ use gt_ir::message::{
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
-    Content, DType, Incarnation, LaneId, Meta, Piece, RequestId, SessionId, Shape, SlotId,
-    SourceId, TensorData, TensorId, TransferId, WorkerId,
+    Content, DType, Incarnation, LaneId, Meta, Piece, RequestId, SessionId, SessionOrigin, Shape,
+    SlotId, SourceId, TensorData, TensorId, TransferId, WorkerId,
 };
 use gt_net::codec::{decode, encode};
 
@@ -102,7 +102,8 @@ const TRANSFER: TransferId = TransferId(7);
 fn failure() -> Failure {
     let line = SourceId(2);
     let largest = vec![Holding { incarnation: Incarnation(9), line, meta: meta(), bytes: 1 << 33 }];
-    let others = vec![Other { incarnation: Incarnation(3), label: "ada#1".into(), bytes: 1 << 20 }];
+    let others =
+        vec![Other { incarnation: Incarnation(3), label: "a ada@box #1".into(), bytes: 1 << 20 }];
     Failure { largest, others, ..Failure::new("add", "no", "w", line) }
 }
 
@@ -125,7 +126,7 @@ fn hellos() -> Vec<Hello> {
     vec![
         Hello::Client(ClientHello {
             protocol,
-            name: "n".into(),
+            origin: origin(),
             machine: "m".into(),
             badge: badge(),
             process: Some(Process { pid: 300, start: 1 << 40 }),
@@ -147,11 +148,16 @@ fn hellos() -> Vec<Hello> {
     ]
 }
 
+fn origin() -> SessionOrigin {
+    SessionOrigin { program: "train.py".into(), user: "ada".into(), host: "box".into() }
+}
+
 fn welcomes() -> Vec<Welcome> {
     let grace = Duration::from_secs(600);
     vec![
         Welcome::Client(ClientWelcome {
             window: 2,
+            name: "train.py ada@box #3".into(),
             machine: "m".into(),
             data_roots: vec!["/data".into()],
             token: Some(u128::MAX),
@@ -183,6 +189,7 @@ pub fn client_to_server() -> Vec<ClientToServer> {
             here: Duration::from_nanos(1 << 40),
         },
         ClientToServer::Events { events: events(), dropped: 3 },
+        ClientToServer::Lines { lines: vec![(SourceId(2), "train.py:12".into())] },
     ]
 }
 
@@ -201,6 +208,7 @@ fn server_to_client() -> Vec<ServerToClient> {
         ServerToClient::Notice { text: "soon".into() },
         ServerToClient::Confirm { snapshot: 3 },
         ServerToClient::Release { token: u128::MAX },
+        ServerToClient::Lines { lines: vec![SourceId(2), SourceId(5)] },
         ServerToClient::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
     ]
 }
@@ -308,10 +316,12 @@ fn server_to_watcher() -> Vec<ServerToWatcher> {
     vec![
         ServerToWatcher::Status { request: RequestId(8), status: Box::new(status()) },
         ServerToWatcher::Names(vec![
-            (Named::Session(SessionId(3)), "1f#3".into()),
+            (Named::Session(SessionId(3)), "train.py ada@box #3".into()),
             (Named::Worker(WorkerId(2)), "gpu2".into()),
             (Named::Signal { session: SessionId(3), number: 1 }, "forward".into()),
             (Named::Slot { session: SessionId(3), slot: SlotId(1) }, "gpu2".into()),
+            (Named::Template { session: SessionId(3), number: 7 }, "steps=mul".into()),
+            (Named::Plan { session: SessionId(3), number: 300 }, "steps=mul".into()),
         ]),
         ServerToWatcher::Events { events: events(), dropped: 3 },
     ]

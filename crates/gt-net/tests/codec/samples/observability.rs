@@ -5,7 +5,9 @@ use std::time::Duration;
 use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
-use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
+use gt_ir::status::{
+    AwaitedTensor, Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus,
+};
 use gt_ir::{SessionId, SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
 use super::meta;
@@ -86,7 +88,8 @@ pub fn report() -> Report {
 pub fn status() -> Status {
     let session = |number, waits| SessionStatus {
         number,
-        name: format!("1f#{number}"),
+        name: format!("train.py ada@box #{number}"),
+        origin: super::origin(),
         slots: vec![(0, "w0".into()), (1, String::new())],
         entitlement: super::entitlement(),
         share: 0.25,
@@ -100,9 +103,11 @@ pub fn status() -> Status {
         recoveries: 2,
         unkept: "no".into(),
         waits,
-        behind: vec!["1f#9".into()],
+        behind: vec!["run-12 eve@box #9".into()],
     };
-    let (tensor, since) = (TensorId(77), Duration::from_secs(2));
+    let awaited =
+        AwaitedTensor { id: TensorId(77), operation: "mean".into(), line: "train.py:31".into() };
+    let since = Duration::from_secs(2);
     let waits = [
         Waits::Nothing,
         Waits::Workers,
@@ -110,7 +115,7 @@ pub fn status() -> Status {
         Waits::Reader,
         Waits::Copies,
         Waits::Work,
-        Waits::Value { tensor, worker: "w".into(), since },
+        Waits::Value { tensor: awaited, worker: "w".into(), since },
         Waits::Memory { worker: "w".into(), bytes: 1 << 33, holder: "user ada".into(), since },
     ];
     Status {

@@ -106,11 +106,12 @@ fn help() -> Vec<Line<'static>> {
     [
         "A bar is a worker's time, by what it did; the rest it was idle.",
         "queue   instructions sent to a worker and not done yet",
-        "share   a session's part of the time of all workers",
+        "used    the part of the time of all workers that a session uses",
+        "share   the part that it is entitled to, by the weights of the policy",
         "",
         "q, Esc, Ctrl-C   leave",
         "space, p         pause: the screen stands still, the cluster does not",
-        "s                sort sessions by share, rate, memory, name",
+        "s                sort sessions by used, rate, memory, name",
         "u                users, with all of their sessions, or each session",
         "/                show only names that contain what is typed",
         "Tab              the next dispatcher on this machine",
@@ -171,8 +172,8 @@ mod tests {
     use gt_ir::SessionId;
     use gt_ir::entitlement::{Entitlement, MemoryQuota};
     use gt_ir::event::Activity;
-    use gt_ir::status::{Report, UserStatus, Waits};
-    use gt_ir::{TensorId, WorkerId};
+    use gt_ir::status::{AwaitedTensor, Report, UserStatus, Waits};
+    use gt_ir::{SessionOrigin, TensorId, WorkerId};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -198,13 +199,22 @@ mod tests {
             report: report.clone(),
         };
         let value = Waits::Value {
-            tensor: TensorId(7),
+            tensor: AwaitedTensor {
+                id: TensorId(7),
+                operation: "mean".into(),
+                line: "train.py:31".into(),
+            },
             worker: "gpu1".into(),
             since: now - Duration::from_millis(1500),
         };
         let session = |number, waits| SessionStatus {
             number,
-            name: format!("anna#{number}"),
+            name: format!("train.py anna@box #{number}"),
+            origin: SessionOrigin {
+                program: "train.py".into(),
+                user: "anna".into(),
+                host: "box".into(),
+            },
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             entitlement: Entitlement::default(),
             share: 0.5,
@@ -218,7 +228,7 @@ mod tests {
             recoveries: 0,
             unkept: String::new(),
             waits,
-            behind: vec!["eve#9".into()],
+            behind: vec!["run-12 eve@box #9".into()],
         };
         let nobody = UserStatus {
             sessions: 2,

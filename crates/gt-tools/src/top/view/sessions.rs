@@ -13,8 +13,8 @@ use crate::words::{bytes, number};
 
 pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: SessionOrder) {
     match order {
-        SessionOrder::Share => {
-            sessions.sort_by(|a, b| model.rates(b).share.total_cmp(&model.rates(a).share))
+        SessionOrder::Used => {
+            sessions.sort_by(|a, b| model.rates(b).used.total_cmp(&model.rates(a).used))
         }
         SessionOrder::Rate => sessions
             .sort_by(|a, b| model.rates(b).instructions.total_cmp(&model.rates(a).instructions)),
@@ -27,10 +27,10 @@ pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Sessio
 pub(super) fn head(width: u16) -> Line<'static> {
     let name = name_width(width);
     let further =
-        if is_wide(width) { format!("{:>6} {:>8} ", "may", "device") } else { String::new() };
+        if is_wide(width) { format!("{:>6} {:>8} ", "share", "device") } else { String::new() };
     let text = format!(
         "{:<name$} {:>8} {:>6} {further}{:>13}  {}",
-        "session", "rate/s", "share", "memory", "waits for"
+        "session", "rate/s", "used", "memory", "waits for"
     );
     Line::styled(cut(&text, usize::from(width)), Style::new().add_modifier(Modifier::BOLD))
 }
@@ -42,15 +42,14 @@ pub(super) fn line(
     width: u16,
 ) -> Line<'static> {
     let (name, rates) = (name_width(width), model.rates(session));
-    // Its fair share beside the other sessions, and what it has used so far.
-    let (may, used) = (100.0 * session.share, session.busy.as_secs_f64());
+    let (share, device) = (100.0 * session.share, session.busy.as_secs_f64());
     let further =
-        if is_wide(width) { format!("{may:>5.0}% {used:>6.1} s ") } else { String::new() };
+        if is_wide(width) { format!("{share:>5.0}% {device:>6.1} s ") } else { String::new() };
     let text = format!(
         "{:<name$} {:>8} {:>5.0}% {further}{:>13}  {}",
-        cut(&session.name, name),
+        cut_name(&session.name, name),
         number(rates.instructions),
-        100.0 * rates.share,
+        100.0 * rates.used,
         memory(session),
         waits(session, now)
     );
@@ -63,7 +62,21 @@ const fn is_wide(width: u16) -> bool {
 }
 
 const fn name_width(width: u16) -> usize {
-    if width < 60 { 8 } else { 16 }
+    match width {
+        ..60 => 10,
+        60..100 => 20,
+        _ => 28,
+    }
+}
+
+/// Returns a session's name in `width` characters, with its number.
+fn cut_name(name: &str, width: usize) -> String {
+    if name.chars().count() <= width {
+        return name.to_string();
+    }
+    let number =
+        name.rsplit_once(" #").map_or(String::new(), |(_, number)| format!(".. #{number}"));
+    cut(name, width.saturating_sub(number.len())) + &number
 }
 
 /// Returns what a session holds in memory and, if any, elsewhere; and the smallest quota that
@@ -90,6 +103,9 @@ pub(in crate::top) fn waits(session: &SessionStatus, now: Duration) -> String {
 }
 
 fn what(session: &SessionStatus, now: Duration) -> String {
+    if session.entitlement.is_away {
+        return "its client to connect again".into();
+    }
     match &session.waits {
         Waits::Nothing => "-".into(),
         Waits::Workers => "a worker to come".into(),
@@ -100,7 +116,7 @@ fn what(session: &SessionStatus, now: Duration) -> String {
         Waits::Work => format!("{} instructions to run", number(session.open as f64)),
         Waits::Value { tensor, worker, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();
-            format!("tensor {tensor} of {worker}, {seconds:.1} s")
+            format!("{tensor}, on {worker}, {seconds:.1} s")
         }
         Waits::Memory { worker, bytes: need, holder, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();

@@ -11,7 +11,7 @@ use crate::words::{bytes, duration};
 pub(super) fn head(width: u16) -> Line<'static> {
     let text = format!(
         "{:<16} {:<12} {:>8} {:>6} {:>6} {:>9} {:>13}  {}",
-        "user", "team", "sessions", "weight", "may", "device", "memory", "quotas"
+        "user", "team", "sessions", "weight", "share", "device", "memory", "quotas"
     );
     Line::styled(cut(&text, usize::from(width)), Style::new().add_modifier(Modifier::BOLD))
 }

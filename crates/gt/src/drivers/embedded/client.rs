@@ -5,11 +5,11 @@ use std::thread::{self, Thread};
 
 use gt_client::driver::Outbox;
 use gt_ir::RequestId;
-use gt_ir::message::{Answer, Goodbye, ServerToClient};
+use gt_ir::message::{Answer, ClientToServer, Goodbye, ServerToClient};
 
 use super::lock;
 use crate::drivers::answers::SessionAnswers;
-use crate::drivers::issues::Issues;
+use crate::drivers::issues::{self, Issues};
 use crate::drivers::run_ahead::RunAhead;
 use crate::drivers::undone::UndoneSteps;
 
@@ -69,9 +69,10 @@ impl ClientEnd {
         self.refused.get().map(String::as_str)
     }
 
-    /// Takes a message from the dispatcher.
-    pub fn receive(&self, message: ServerToClient) {
+    /// Takes a message from the dispatcher; returns the answer if it asks for one.
+    pub fn receive(&self, message: ServerToClient) -> Option<ClientToServer> {
         match message {
+            ServerToClient::Lines { lines } => return Some(issues::lines(lines)),
             ServerToClient::Credit(weight) => {
                 if self.ahead.done(weight) {
                     self.wake_waiters();
@@ -88,6 +89,7 @@ impl ClientEnd {
             // This process keeps no snapshots, and hands blocks over.
             ServerToClient::Confirm { .. } | ServerToClient::Release { .. } => {}
         }
+        None
     }
 
     /// The dispatcher has ended the session.

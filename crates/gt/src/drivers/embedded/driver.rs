@@ -8,7 +8,7 @@ use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
 use gt_ir::message::Answer;
 use gt_ir::modifier::Modifier;
-use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
+use gt_ir::{ClientCommand, RequestId, SessionId, SessionOrigin, TensorData, TensorId};
 
 use super::runtime::Runtime;
 use crate::drivers::MakeWorker;
@@ -29,6 +29,8 @@ const TURNS: u32 = 8;
 
 pub struct EmbeddedDriver {
     runtime: Arc<Runtime>,
+    /// The name under which the dispatcher shows the session.
+    name: String,
 }
 
 impl EmbeddedDriver {
@@ -36,8 +38,11 @@ impl EmbeddedDriver {
         workers: usize,
         make: MakeWorker,
         modifiers: Vec<Box<dyn Modifier>>,
+        origin: SessionOrigin,
     ) -> EmbeddedDriver {
-        EmbeddedDriver { runtime: Runtime::new(workers, make, modifiers) }
+        // Its dispatcher has no other session.
+        let name = origin.label("", SessionId(1));
+        EmbeddedDriver { runtime: Runtime::new(workers, make, modifiers, origin), name }
     }
 
     /// Ends waits of the session's lanes that have taken too long.
@@ -244,6 +249,10 @@ impl Driver for EmbeddedDriver {
 
     fn describe(&self) -> String {
         format!("this process, {} worker(s)", self.runtime.workers())
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
     }
 }
 

@@ -28,6 +28,7 @@ mod watching;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gt_client::{ClientError, Result, Session};
+use gt_ir::SessionOrigin;
 use gt_ir::modifier::Modifier;
 
 use super::{MakeWorker, native_worker};
@@ -37,11 +38,11 @@ use super::{MakeWorker, native_worker};
 /// # Errors
 /// No worker asked for.
 pub fn start(workers: usize) -> Result<Session> {
-    start_with(workers, &native_worker, Vec::new())
+    start_with(workers, &native_worker, Vec::new(), super::origin(None))
 }
 
 /// A session with its own dispatcher, which applies the modifiers, and `workers` workers made by
-/// `make`.
+/// `make`; the session has the name of `origin`.
 ///
 /// # Errors
 /// No worker asked for.
@@ -49,11 +50,12 @@ pub fn start_with(
     workers: usize,
     make: MakeWorker,
     modifiers: Vec<Box<dyn Modifier>>,
+    origin: SessionOrigin,
 ) -> Result<Session> {
     if workers == 0 {
         return Err(ClientError::usage("at least one worker is needed, 0 were asked for"));
     }
-    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers, make, modifiers))))
+    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers, make, modifiers, origin))))
 }
 
 /// Locks, ignoring poison.

@@ -16,7 +16,7 @@ use gt_ir::message::{
     WorkerToWorker,
 };
 use gt_ir::modifier::Modifier;
-use gt_ir::{ClientCommand, TensorData, TensorId, WorkerId};
+use gt_ir::{ClientCommand, SessionOrigin, TensorData, TensorId, WorkerId};
 use gt_worker::{Out, Work, WorkerInput};
 
 use super::client::ClientEnd;
@@ -24,7 +24,7 @@ use super::filing::Filing;
 use super::forks::{ForkGuard, Gate, InFlightCall};
 use super::handover::Mailbox;
 use super::threads::{ThreadState, WorkerThreads};
-use super::watching::Watching;
+use super::watching::{ANSWER_LIMIT, Watching};
 use crate::drivers::MakeWorker;
 use crate::drivers::files::{FileDone, FileKey};
 use crate::drivers::log::log_from_environment;
@@ -32,9 +32,6 @@ use crate::drivers::sharding::shard_from_environment;
 
 /// The session's link.
 const CLIENT: PeerId = PeerId::client(1);
-
-/// How long a watcher's request may take to be answered.
-const WATCHER_LIMIT: Duration = Duration::from_millis(500);
 
 pub struct Runtime {
     started: Instant,
@@ -69,6 +66,7 @@ impl Runtime {
         workers: usize,
         make: MakeWorker,
         modifiers: Vec<Box<dyn Modifier>>,
+        origin: SessionOrigin,
     ) -> Arc<Runtime> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / workers).max(1);
@@ -94,8 +92,7 @@ impl Runtime {
                 thread: ThreadState::default(),
             });
         }
-        let name = format!("{:x}", std::process::id());
-        dispatcher.handle(Duration::ZERO, CLIENT, Hello::Client(ClientHello::new(name)));
+        dispatcher.handle(Duration::ZERO, CLIENT, Hello::Client(ClientHello::new(origin)));
         let mut out = Vec::new();
         dispatcher.take_outbox(&mut out);
         let runtime = Arc::new(Runtime {
@@ -248,7 +245,10 @@ impl Runtime {
                     self.client.issues.observe(on);
                 }
             }
-            ToPeer::Client(message) => self.client.receive(message),
+            ToPeer::Client(message) => {
+                let answer = self.client.receive(message);
+                answer.into_iter().for_each(|it| self.dispatcher.put((CLIENT, it.into())));
+            }
             ToPeer::Worker(message) => self.tell_worker(peer.number as usize, message),
             message @ ToPeer::Watcher(_) => self.watching.send(peer, message),
             message @ (ToPeer::Welcome(_) | ToPeer::Goodbye(_)) => match (peer.role, message) {
@@ -372,7 +372,7 @@ impl Runtime {
         let _call = self.enter();
         self.take_reports();
         self.dispatcher.put((peer, message));
-        let until = Instant::now() + WATCHER_LIMIT;
+        let until = Instant::now() + ANSWER_LIMIT;
         // Another thread may be running the dispatcher.
         while Instant::now() < until {
             self.dispatch();

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use gt_dispatcher::{PeerId, ToPeer};
 use gt_ir::message::ServerToWatcher;
@@ -10,6 +11,9 @@ use rustc_hash::FxHashMap;
 use super::endpoint::WatchSocket;
 use super::lock;
 use super::runtime::Runtime;
+
+/// How long a watcher's request may take to be answered.
+pub const ANSWER_LIMIT: Duration = Duration::from_millis(500);
 
 /// The watchers, and the endpoint that they connect to.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use gt_ir::message::{
     Acknowledge, Answer, ClientHello, ClientToServer, ClientWelcome, Frame, Goodbye, LARGE_VALUE,
     Reply, Resume, ServerToClient,
 };
-use gt_ir::{ClientCommand, Content, RequestId};
+use gt_ir::{ClientCommand, Content, RequestId, SessionOrigin};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
@@ -25,12 +25,12 @@ const NOTIFY_AFTER: Duration = Duration::from_secs(1);
 /// A server is considered gone when no process listens at its address for this long.
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
-/// How a client reaches its server: address, key and name.
+/// How a client reaches its server: address and key; and its own program.
 pub(super) struct ServerRoute {
     pub address: Address,
     pub key_file: Option<PathBuf>,
     pub insecure: bool,
-    pub name: String,
+    pub origin: SessionOrigin,
 }
 
 impl ServerRoute {
@@ -41,7 +41,7 @@ impl ServerRoute {
     pub(super) fn hello(&self, key: Option<&Key>) -> ClientHello {
         let badge = key.and_then(Key::badge).cloned().map(Box::new);
         let (machine, process) = (shm::machine_token(), process::own());
-        ClientHello { machine, badge, process, ..ClientHello::new(&self.name) }
+        ClientHello { machine, badge, process, ..ClientHello::new(self.origin.clone()) }
     }
 }
 

@@ -1,8 +1,10 @@
-//! What drivers ask the operating system: memory, uptime, and what a process runs.
+//! What drivers ask the operating system: memory, uptime, the account, and what a process runs.
 //!
+//! - [`account`]: the user and the machine's name.
 //! - [`linux`]: from /proc, control groups and Linux's clock.
 //! - [`posix`]: by what other Unix systems have, too.
 
+mod account;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 #[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
@@ -12,6 +14,8 @@ mod posix;
 pub use linux::{arguments, memory, uptime};
 #[cfg(any(not(target_os = "linux"), feature = "portable"))]
 pub use posix::{arguments, memory, uptime};
+
+pub use account::{host, user};
 
 use std::time::Duration;
 

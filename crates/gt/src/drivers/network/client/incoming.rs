@@ -8,6 +8,7 @@ use gt_net::dealer::Wakeup;
 
 use super::super::blocks;
 use super::{ClientShared, ClientState};
+use crate::drivers::issues;
 
 impl ClientShared {
     /// Handles all messages that have arrived, after waiting for at most `limit`.
@@ -54,6 +55,7 @@ impl ClientShared {
                 }
                 self.send(state, &ClientToServer::Observed { sent, here });
             }
+            ServerToClient::Lines { lines } => self.send(state, &issues::lines(lines)),
             // The link has answered it.
             ServerToClient::Confirm { .. } => {}
         }

@@ -14,7 +14,7 @@ use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
 use gt_ir::event::Event;
 use gt_ir::message::{Answer, ClientToServer};
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, SessionOrigin};
 use gt_net::address::Address;
 use gt_net::wake::Wake;
 use gt_net::{NetError, shm};
@@ -24,6 +24,7 @@ use super::fork;
 use super::resume::{ClientLink, ServerRoute};
 use crate::drivers::answers::SessionAnswers;
 use crate::drivers::issues::Issues;
+use crate::drivers::origin;
 use crate::drivers::run_ahead::{LongWait, RunAhead};
 use crate::drivers::undone::UndoneSteps;
 
@@ -45,6 +46,19 @@ const EVENTS_EVERY: Duration = Duration::from_millis(50);
 /// The address is not valid or not reachable, the key is missing or wrong, or the server is of
 /// another version.
 pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
+    connect_as(origin(None), address, key_file, insecure)
+}
+
+/// As [`connect`]; the session has the name of `origin`.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_as(
+    origin: SessionOrigin,
+    address: &str,
+    key_file: Option<&Path>,
+    insecure: bool,
+) -> Result<Session> {
     fork::watch();
     if std::env::var_os("GT_AUTO_SHARD").is_some() {
         tracing::warn!(
@@ -53,8 +67,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
     }
     let failed = |error: NetError| ClientError::Connection(error.to_string());
     let address = Address::parse(address).map_err(failed)?;
-    let name = format!("{:x}", std::process::id());
-    let way = ServerRoute { address, key_file: key_file.map(Path::to_path_buf), insecure, name };
+    let way = ServerRoute { address, key_file: key_file.map(Path::to_path_buf), insecure, origin };
     let key = way.key().map_err(failed)?;
     let hello = way.hello(key.as_ref());
     let wake = Wake::new().map_err(|error| {
@@ -75,6 +88,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
             events_since: Duration::ZERO,
         }),
         address,
+        name: welcome.name,
         data_roots: welcome.data_roots,
         contenders: AtomicUsize::new(0),
         wake,
@@ -104,6 +118,8 @@ struct NetworkDriver {
 struct ClientShared {
     state: Mutex<ClientState>,
     address: String,
+    /// The name under which the server shows the session.
+    name: String,
     data_roots: Vec<String>,
     /// The number of threads that wait for the state while another holds it and waits on the
     /// socket.
@@ -350,6 +366,10 @@ impl Driver for NetworkDriver {
 
     fn describe(&self) -> String {
         format!("the server at {}", self.shared.address)
+    }
+
+    fn name(&self) -> String {
+        self.shared.name.clone()
     }
 }
 

@@ -81,10 +81,11 @@ pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut PeerTable, mut hist
     let sessions = history.take_sessions();
     let count = sessions.len();
     for session in sessions {
-        let (number, name) = (session.number, session.hello.name.clone());
+        let user = session.hello.badge.as_ref().map_or("", |badge| badge.user.as_str());
+        let name = session.hello.origin.label(user, session.number);
         let id = peers.restore(&session.hello, session.received);
         if let Err(reason) = dispatcher.adopt(Duration::ZERO, id, session) {
-            tracing::warn!("session {number} of '{name}' cannot go on: {reason}");
+            tracing::warn!("the session {name} cannot go on: {reason}");
             peers.give_up(id, reason);
         }
     }

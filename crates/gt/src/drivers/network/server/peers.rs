@@ -278,6 +278,7 @@ impl PeerTable {
 
 #[cfg(test)]
 mod tests {
+    use gt_ir::SessionOrigin;
     use gt_ir::message::{Badge, ClientHello, Hello, Resume};
 
     use super::*;
@@ -285,7 +286,7 @@ mod tests {
     fn hello(user: &str) -> ClientHello {
         let badge = Badge { user: user.into(), team: String::new(), proof: [0; 32] };
         let badge = (!user.is_empty()).then(|| Box::new(badge));
-        ClientHello { badge, ..ClientHello::new(user) }
+        ClientHello { badge, ..ClientHello::new(SessionOrigin::new(user)) }
     }
 
     fn link(number: u8) -> LinkId {
