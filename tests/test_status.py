@@ -46,9 +46,9 @@ def test_a_long_wait_is_explained_on_a_terminal():
 def test_a_long_wait_for_an_embedded_session_is_explained():
     text = on_a_terminal("long_operation", until="instructions to run")
     assert "in time True" in text, text
-    assert re.search(r"gt: waiting for [2-4] s: a value of auto_worker_0, which has \d+", text), (
-        text
-    )
+    of = r"sum at long_operation\.py:\d+"
+    wanted = rf"gt: waiting for [2-4] s: a value of auto_worker_0 \({of}\), which has \d+"
+    assert re.search(wanted, text), text
 
 
 def test_a_long_wait_is_silent_without_a_terminal():
