@@ -9,7 +9,7 @@ pytestmark = embedded_only
 
 LINE = re.compile(
     r"(?P<elapsed>\d+\.\d{3})s \| #(?P<number>\d{4,}) \| (?P<event>[A-Z_]+) *\| "
-    r"(?P<party>CLIENT|WORKER) (?P<id>\S+(?: \S+)*?) *\| (?P<command>\w+) *\| *(?P<bytes>\d+)B \| "
+    r"(?P<party>CLIENT|WORKER) (?P<id>\S+) *\| (?P<command>\w+) *\| *(?P<bytes>\d+)B \| "
     r"(?P<details>(?:connected|disconnected|\w+=.*)?)$"
 )
 

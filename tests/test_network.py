@@ -318,7 +318,7 @@ def test_ipc(tmp_path):
 
 LINE = re.compile(
     r"\d+\.\d{3}s \| #(\d{4,}) \| (CONNECT|DISCONNECT|RECV|SEND|WORKER_SEND|WORKER_RECV|ERROR"
-    r"|ISSUE|QUEUE|PLAN|MOVE|COMPILE) *\| (CLIENT|WORKER) \S+(?: \S+)*? *\| (\w+) *\| +\d+B \| .*"
+    r"|ISSUE|QUEUE|PLAN|MOVE|COMPILE) *\| (CLIENT|WORKER) \S+ *\| (\w+) *\| +\d+B \| .*"
 )
 
 

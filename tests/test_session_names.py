@@ -138,7 +138,7 @@ def test_top_trace_and_log_show_names_operations_and_lines(tmp_path):
         assert all(re.fullmatch(r"hot_loop\.py:\d+", line) for line in lines), span
         assert span["session"] == session["name"], span
     connected = [line for line in log.read_text().splitlines() if "| CONNECT" in line]
-    assert f"CLIENT {session['name']}" in connected[0], connected
+    assert f"CLIENT {session['name'].replace(' ', '/')}" in connected[0], connected
 
 
 def test_the_memory_of_a_session_that_left_is_not_shown(tmp_path):

@@ -10,7 +10,7 @@ from processes import cluster, embedded_only, one_engine_only, program, run_gt
 pytestmark = [embedded_only, one_engine_only]
 
 LINE = re.compile(
-    r"\d+\.\d{3}s \| #\d{4,} \| [A-Z_]+ *\| (CLIENT|WORKER) \S+(?: \S+)*? *\| \w+ *\| *\d+B \| ?"
+    r"\d+\.\d{3}s \| #\d{4,} \| [A-Z_]+ *\| (CLIENT|WORKER) \S+ *\| \w+ *\| *\d+B \| ?"
     r"((\w+=\S+)( \w+=\S+)*)?$"
 )
 

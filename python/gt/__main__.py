@@ -1,5 +1,6 @@
 """The command `gt`, also run as `python -m gt`."""
 
+import difflib
 import importlib
 import sys
 
@@ -52,7 +53,10 @@ def main(argv: list[str] | None = None) -> int:
         print(_usage(), end="")
         return 0
     if command not in _COMMANDS:
-        print(f"gt: there is no command '{command}'\n\n{_usage()}", end="", file=sys.stderr)
+        near = difflib.get_close_matches(command, _COMMANDS, n=1)
+        hint = f"\n  hint: gt {near[0]}" if near else ""
+        text = f"gt: there is no command '{command}'{hint}\n\n{_usage()}"
+        print(text, end="", file=sys.stderr)
         return 2
     module = _MODULES.get(command) or f"gt.scripts.{command.replace('-', '_')}"
     return importlib.import_module(module).main(rest)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, NoReturn
 
+from gt._calls import explained
 from gt._gt import public_function
 
 #: Special methods that users call, by name or by an operator.
@@ -28,7 +29,7 @@ def show_callers(namespace: dict[str, Any]) -> None:
     for name in namespace["__all__"]:
         value = namespace.get(name)
         if isinstance(value, types.FunctionType) and _is_own(value):
-            namespace[name] = public_function(value)
+            namespace[name] = _public(value, name)
         elif isinstance(value, type):
             for kind in filter(_is_own, value.__mro__):
                 _show_callers_of_methods(kind)
@@ -41,7 +42,25 @@ def _show_callers_of_methods(kind: type) -> None:
         # `forward` is called by `Module.__call__`, which is a public function.
         is_public = name in _SPECIAL or not (name.startswith("_") or name == "forward")
         if isinstance(member, types.FunctionType) and is_public:
-            setattr(kind, name, public_function(member))
+            setattr(kind, name, _public(member, name, kind))
+
+
+def _public(function: Any, name: str, kind: type | None = None) -> Any:
+    """Return the public function of a function, or of a class's method or constructor."""
+
+    def recover(
+        args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
+    ) -> NoReturn:
+        shown, given = name, args
+        if kind is not None and args:
+            owner, given = type(args[0]).__name__, args[1:]
+            shown = owner if name in ("__init__", "__call__") else f"{owner}.{name}"
+        wrong = explained(function, shown, given, kwargs, error)
+        if wrong is None:
+            raise error
+        raise wrong from None
+
+    return public_function(function, recover=recover)
 
 
 def _is_own(value: Any) -> bool:

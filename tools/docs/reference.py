@@ -17,7 +17,7 @@ from typing import Any
 import gt
 from groups import PAGES
 from gt import _gt
-from gt.ops.registry import plain
+from gt._calls import plain
 
 #: The family of each primitive.
 FAMILIES = {operation["name"]: operation["family"] for operation in _gt.operations()}

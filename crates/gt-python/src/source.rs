@@ -306,6 +306,22 @@ pub fn is_own(file: &str) -> bool {
     packages.first().is_some_and(|folder| file.starts_with(folder.as_str()))
 }
 
+/// Whether the Python code that runs now is GT's.
+pub fn is_called_by_gt(py: Python<'_>) -> bool {
+    // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
+    let frame = unsafe { ffi::PyEval_GetFrame() };
+    if frame.is_null() {
+        return false;
+    }
+    // SAFETY: `frame` is a frame object; the result is a new reference to its code object.
+    let code = unsafe {
+        let code = ffi::PyFrame_GetCode(frame).cast::<ffi::PyObject>();
+        Bound::<PyAny>::from_owned_ptr_or_opt(py, code)
+    };
+    let file = code.and_then(|code| code.getattr(intern!(py, "co_filename")).ok());
+    file.and_then(|file| file.extract::<String>().ok()).is_some_and(|file| is_own(&file))
+}
+
 /// Register a folder whose lines are not the user's. The first one is GT's.
 #[pyfunction]
 fn add_package_folder(folder: String) {

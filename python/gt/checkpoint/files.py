@@ -204,7 +204,7 @@ def load(folder: Any, *, verify: bool = True) -> Loaded:
     try:
         state = structure.rebuild(manifest["structure"], once, f"checkpoint {folder}")
     except (ValueError, IndexError, OverflowError) as error:
-        raise CheckpointError(str(error)) from error
+        raise CheckpointError(str(error)) from None
     return Loaded(state, manifest["step"], manifest["metadata"])
 
 

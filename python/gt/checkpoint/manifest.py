@@ -32,9 +32,9 @@ def read_manifest(folder: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             text, _, checksum = file.read().rpartition("\n")
     except OSError as error:
-        raise CheckpointError(f"{folder} is not a checkpoint: {error}") from error
+        raise CheckpointError(f"{folder} is not a checkpoint: {error}") from None
     except UnicodeDecodeError as error:
-        raise CheckpointError(f"{path} is broken: {error}") from error
+        raise CheckpointError(f"{path} is broken: {error}") from None
     if checksum != _checksum(text):
         raise CheckpointError(f"{path} is broken: its checksum differs")
     try:

@@ -86,7 +86,14 @@ def _made(place: str, index: int) -> Engine:
         raise ValueError(f"'{place}' is not an engine: expected a subclass of gt.engines.Engine")
     engine = made(index)
     for kernels in filter(None, os.environ.get("GT_KERNELS", "").split(",")):
-        register = getattr(importlib.import_module(kernels.strip()), "register", None)
+        try:
+            extension = importlib.import_module(kernels.strip())
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"GT_KERNELS is {os.environ['GT_KERNELS']!r}: {error}\n"
+                "  hint: it names modules that Python finds, such as those in PYTHONPATH"
+            ) from None
+        register = getattr(extension, "register", None)
         if not callable(register):
             raise ValueError(f"GT_KERNELS: the module '{kernels}' has no function register(engine)")
         register(engine)

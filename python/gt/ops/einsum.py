@@ -156,8 +156,9 @@ def _result_labels(terms: list[Any], labels: list[list[int]], rank: int) -> list
     known = {label for of in labels for label in of}
     for label in output:
         if label not in known or output.count(label) > 1:
-            problem = "no tensor has" if label not in known else "the result names twice"
-            raise ValueError(f"einsum: axis {_LETTERS[label]!r} (label {label}) {problem}")
+            problem = "which no tensor has" if label not in known else "which it names twice"
+            name = _LETTERS[label]
+            raise ValueError(f"einsum: the result has axis {name!r} (label {label}), {problem}")
     return output
 
 

@@ -25,7 +25,8 @@ def fitted(name: str, input: Tensor, n: int | None, dim: int) -> Tensor:
     """Cut an axis to a length, or pad it with zeros."""
     length = input.shape[axis_of(name, dim, input.ndim)]
     if (length if n is None else n) < 1:
-        raise ValueError(f"{name}: axis {dim} must have at least one number, not {n or length}")
+        given = length if n is None else n
+        raise ValueError(f"{name}: axis {dim} must have at least one number, not {given}")
     if n is None or n == length:
         return input
     if n < length:

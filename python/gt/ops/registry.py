@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import types
 from collections.abc import Callable
 from typing import Any, overload
 
+from gt._calls import explained, plain
 from gt._gt import Tensor, add_call, direct_method, faces, public_function
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
@@ -165,7 +165,9 @@ def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Ca
     def under_autocast(*args: Any, **kwargs: Any) -> Any:
         return _autocast.call(autocast, function, args, kwargs)
 
-    def recover(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None) -> Any:
+    def recover(
+        args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None, is_users: bool
+    ) -> Any:
         converted = in_tensors(args, kwargs)
         if converted is not None:
             return checked(*converted[0], **converted[1])
@@ -174,8 +176,13 @@ def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Ca
         renamed = _renamed(function, kwargs)
         if renamed is not None:
             return checked(*args, **renamed)
-        wrong = _misfit(function, args, kwargs) or _explained(function, args, kwargs, error)
-        raise error if wrong is None else wrong from None
+        if not is_users:
+            raise error
+        wrong = _misfit(function, args, kwargs)
+        wrong = wrong or explained(function, function.__name__, args, kwargs, error)
+        if wrong is None:
+            raise error
+        raise wrong from None
 
     checked = public_function(function, function.__name__, under_autocast, recover)
     return checked
@@ -221,40 +228,6 @@ def _misfit(
             shown = f" {given!r}" if len(repr(given)) <= 40 else ""
             return TypeError(f"{name}: {parameter} must be {expected}, not {kind}{shown}")
     return None
-
-
-def _explained(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
-) -> TypeError | None:
-    """Return the error with the call, if Python raised it in GT's code and it names no function."""
-    entry = error.__traceback__
-    while entry is not None and entry.tb_next is not None:
-        entry = entry.tb_next
-    if entry is not None and not entry.tb_frame.f_globals.get("__name__", "").startswith("gt."):
-        return None
-    if re.match(r"[\w.]+: ", str(error)):
-        return None
-    given = [_brief(value) for value in args]
-    given += [f"{name}={_brief(value)}" for name, value in kwargs.items()]
-    name = function.__name__
-    problem, _, hint = str(error).partition("\n")
-    hint = hint or f"  hint: {name}{plain(inspect.signature(function))}"
-    return TypeError(f"{name}: {problem}, in {name}({', '.join(given)})\n{hint}")
-
-
-def _brief(value: Any) -> str:
-    """Return a value as an error shows it."""
-    if isinstance(value, Tensor):
-        return f"tensor of shape {value.shape}"
-    text = repr(value)
-    return text if len(text) <= 40 else type(value).__name__
-
-
-def plain(signature: inspect.Signature) -> str:
-    """Return a signature as text, without types."""
-    parameters = [of.replace(annotation=of.empty) for of in signature.parameters.values()]
-    bare = signature.replace(parameters=parameters, return_annotation=signature.empty)
-    return str(bare)
 
 
 def _direct(function: Callable[..., Any]) -> Any:

@@ -22,6 +22,12 @@ def between(least: int, most: int) -> Callable[[str], int]:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`read_options` reads."""
+    parser.add_argument(
+        "server",
+        nargs="?",
+        metavar="HOST:PORT",
+        help="the server, instead of --host and --port",
+    )
     parser.add_argument("--host", help="the server's host (default localhost, if --port is given)")
     parser.add_argument("--port", type=int, help="the server's port (default 9000)")
     parser.add_argument("--pid", type=between(1, 1 << 22), help="process ID of a program or server")
@@ -33,7 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `_gt`'s tools: address, process, key_file, insecure."""
-    address = None
+    address = args.server
+    if address is not None and (args.host or args.port is not None or args.pid is not None):
+        parser.error(f"{address} is a server, and --host, --port or --pid names another")
     if args.host or args.port is not None:
         port = 9000 if args.port is None else args.port
         if not 1 <= port <= 65535:

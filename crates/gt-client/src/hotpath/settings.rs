@@ -22,6 +22,12 @@ impl Settings {
         let compile = environment::switch("GT_COMPILE") == Some(true);
         let enabled = compile || environment::switch("GT_AUTO_COMPILE") != Some(false);
         let threshold = environment::count("GT_HOTPATH_THRESHOLD").unwrap_or(MIN_REPETITIONS);
+        if threshold < MIN_REPETITIONS {
+            tracing::warn!(
+                "GT_HOTPATH_THRESHOLD is {threshold}, expected {MIN_REPETITIONS} or more: \
+                 {MIN_REPETITIONS} is used"
+            );
+        }
         let threshold = threshold.clamp(MIN_REPETITIONS, u64::from(u32::MAX)) as u32;
         Settings { enabled, threshold, compile }
     }

@@ -1,18 +1,22 @@
 //! Calls of public functions: the function of an object, its arguments, and what follows an error.
 
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
 
 use gt::autocast::autocast;
-use pyo3::exceptions::{PyAttributeError, PySystemError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PySystemError, PyTypeError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::type_object::PyTypeInfo;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
+use super::kind::public_function;
 use super::present::{ShownName, present};
+use crate::source;
 use crate::tensor::PyTensor;
 
 /// A function of Python's vectorcall protocol.
@@ -23,6 +27,9 @@ pub type Vectorcall = unsafe extern "C" fn(
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
+/// The arguments of a call.
+type Packed<'py> = PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>;
+
 /// The object. Its fields are set once, and all of them but `attributes` never change.
 #[repr(C)]
 pub struct PublicFunction {
@@ -32,9 +39,10 @@ pub struct PublicFunction {
     pub function: *mut ffi::PyObject,
     /// What is called instead under autocast, or null.
     pub under_autocast: *mut ffi::PyObject,
-    /// What is called with the positional arguments, the named ones and the error after a TypeError
-    /// or an AttributeError, or with None before the call if the first argument is foreign; it
-    /// returns the result or raises. Null if there is none.
+    /// What is called after a TypeError or an AttributeError, or instead of the function if the first
+    /// argument is foreign: with the positional arguments, the named ones, the error or None, and
+    /// whether the user's code has made the call. It returns the result or raises. Null if there is
+    /// none.
     pub recover: *mut ffi::PyObject,
     /// The object's `__dict__`.
     pub attributes: *mut ffi::PyObject,
@@ -79,11 +87,37 @@ pub unsafe extern "C" fn call_vector(
             return this.recover(None, |py| packed(py, arguments, count, names));
         }
         let result = vectorcall(this.chosen(), arguments, count, names);
-        if !result.is_null() {
-            return result;
+        if result.is_null() {
+            return this.fail(|py| packed(py, arguments, count, names));
         }
-        let error = PyErr::take(Python::assume_attached());
-        this.recover(error, |py| packed(py, arguments, count, names))
+        if this.shown.is_some() { result } else { public_closure(result) }
+    }
+}
+
+/// Returns a result; a function that GT's code has made for the user becomes a public one.
+///
+/// # Safety
+/// Python holds the GIL; the result is an object, whose reference the caller gives away.
+unsafe fn public_closure(result: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    static FUNCTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    // SAFETY: as for this function.
+    let py = unsafe { Python::assume_attached() };
+    let Ok(function) = FUNCTION.import(py, "types", "FunctionType") else { return result };
+    // SAFETY: the result is an object.
+    if unsafe { ffi::Py_TYPE(result) } != function.as_type_ptr() {
+        return result;
+    }
+    // SAFETY: the caller gives the reference away.
+    let closure = unsafe { Bound::from_owned_ptr(py, result) };
+    let code = closure.getattr(intern!(py, "__code__"));
+    let file = code.and_then(|code| code.getattr(intern!(py, "co_filename")));
+    let file = file.and_then(|file| file.extract::<String>()).unwrap_or_default();
+    if !source::is_own(&file) {
+        return closure.into_ptr();
+    }
+    match public_function(py, closure.clone(), None, None, None) {
+        Ok(public) => public.into_ptr(),
+        Err(_) => closure.into_ptr(),
     }
 }
 
@@ -126,8 +160,7 @@ pub unsafe extern "C" fn call_tuple(
         if !result.is_null() {
             return result;
         }
-        let error = PyErr::take(Python::assume_attached());
-        this.recover(error, |py| {
+        this.fail(|py| {
             let args = Bound::from_borrowed_ptr(py, args).cast_into::<PyTuple>()?;
             match Bound::from_borrowed_ptr_or_opt(py, kwargs) {
                 Some(kwargs) => Ok((args, kwargs.cast_into::<PyDict>()?)),
@@ -146,7 +179,7 @@ unsafe fn packed<'py>(
     arguments: *const *mut ffi::PyObject,
     count: usize,
     names: *mut ffi::PyObject,
-) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+) -> Packed<'py> {
     // SAFETY: by the protocol there are this many positional arguments, then one for each name.
     let argument = |index| unsafe { Bound::from_borrowed_ptr(py, *arguments.add(index)) };
     // The highest bit says that the caller owns the place before the first argument.
@@ -169,6 +202,31 @@ impl PublicFunction {
         if autocast { self.under_autocast } else { self.function }
     }
 
+    /// Handles the error that is set: returns the result that `recover` finds, or null with the
+    /// error as the user sees it.
+    ///
+    /// # Safety
+    /// Python holds the GIL, and an error is set.
+    unsafe fn fail<'py>(
+        &self,
+        arguments: impl FnOnce(Python<'py>) -> Packed<'py>,
+    ) -> *mut ffi::PyObject {
+        let run = || {
+            // SAFETY: as for this function.
+            let py = unsafe { Python::assume_attached() };
+            // A panic in Rust, which Python passed on as an error, continues here.
+            let error = PyErr::take(py).expect("a call without a result sets an error");
+            // SAFETY: as for this function.
+            unsafe { self.recover(Some(error), arguments) }
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+            // SAFETY: as for this function.
+            let py = unsafe { Python::assume_attached() };
+            PyRuntimeError::new_err("GT panicked; please report this with the call").restore(py);
+            ptr::null_mut()
+        })
+    }
+
     /// Handles an error, or the arguments if there is none: returns the result that `recover` finds,
     /// or null with an error as the user sees it.
     ///
@@ -177,25 +235,26 @@ impl PublicFunction {
     unsafe fn recover<'py>(
         &self,
         error: Option<PyErr>,
-        arguments: impl FnOnce(Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>,
+        arguments: impl FnOnce(Python<'py>) -> Packed<'py>,
     ) -> *mut ffi::PyObject {
         // SAFETY: as for this function.
         let py = unsafe { Python::assume_attached() };
         // SAFETY: null or a Python object that `self` owns.
         let recover = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.recover) };
+        // A function that the user has not called leaves the explanation to the one that he has.
+        let is_users = !source::is_called_by_gt(py);
+        let explains = self.shown.is_some() || is_users;
+        let may_recover = error.as_ref().is_none_or(|error| explains && is_of_arguments(py, error));
         let result = match (recover, error) {
-            (Some(recover), error)
-                if error.as_ref().is_none_or(|error| is_of_arguments(py, error)) =>
-            {
-                arguments(py).and_then(|(args, kwargs)| recover.call1((args, kwargs, error)))
-            }
+            (Some(recover), error) if may_recover => arguments(py)
+                .and_then(|(args, kwargs)| recover.call1((args, kwargs, error, is_users))),
             (_, Some(error)) => Err(error),
             (_, None) => Err(PySystemError::new_err("a call failed without an error")),
         };
         match result {
             Ok(result) => result.into_ptr(),
             Err(error) => {
-                present(py, error, &self.shown).restore(py);
+                present(py, error, &self.shown, is_users).restore(py);
                 ptr::null_mut()
             }
         }

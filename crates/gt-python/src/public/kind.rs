@@ -160,12 +160,13 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
 ///     name: the name of the operation, by which errors name it; None for a function that errors do
 ///         not name.
 ///     under_autocast: what is called instead under autocast.
-///     recover: what is called with the positional arguments, the named ones and the error after a
-///         TypeError or an AttributeError, or instead of the function with None for the error if the
-///         first argument is an array or a tensor of PyTorch's; it returns the result or raises.
+///     recover: what is called after a TypeError or an AttributeError, or instead of the function if
+///         the first argument is an array or a tensor of PyTorch's: with the positional arguments,
+///         the named ones, the error or None, and whether the user's code has made the call; it
+///         returns the result or raises.
 #[pyfunction]
 #[pyo3(signature = (function, name=None, under_autocast=None, recover=None))]
-fn public_function<'py>(
+pub fn public_function<'py>(
     py: Python<'py>,
     function: Bound<'py, PyAny>,
     name: Option<String>,

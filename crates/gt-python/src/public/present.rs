@@ -47,7 +47,9 @@ impl ShownName {
 /// Returns an error as the user sees it: frames of GT's own code are removed from its traceback,
 /// and a message that begins with the name of another operation begins with `shown` if GT raised
 /// the error.
-pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName) -> PyErr {
+///
+/// `is_users` is whether the user's code has called the function: frames stay until then.
+pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName, is_users: bool) -> PyErr {
     let Some(mut entry) = error.traceback(py).map(Bound::into_any) else { return error };
     let mut kept = Vec::new();
     let raised_by_gt = loop {
@@ -63,7 +65,7 @@ pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName) -> PyErr {
     if raised_by_gt && let Some(name) = shown.0 {
         rename(error.value(py), name);
     }
-    if !*KEEPS_FRAMES {
+    if is_users && !*KEEPS_FRAMES {
         // A failure to make the traceback, such as one for want of memory, leaves it as it was.
         if let Ok(traceback) = joined(py, &kept) {
             error.set_traceback(py, traceback);
@@ -75,10 +77,15 @@ pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName) -> PyErr {
 /// Whether an entry of a traceback is of GT's own code.
 fn is_own(entry: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = entry.py();
-    let code = entry.getattr(intern!(py, "tb_frame"))?.getattr(intern!(py, "f_code"))?;
-    let file = code.getattr(intern!(py, "co_filename"))?;
+    let frame = entry.getattr(intern!(py, "tb_frame"))?;
+    let file = frame.getattr(intern!(py, "f_code"))?.getattr(intern!(py, "co_filename"))?;
     let file = file.cast::<PyString>()?.to_cow()?;
-    Ok(source::is_own(&file))
+    if file != "<string>" {
+        return Ok(source::is_own(&file));
+    }
+    // The constructor of a data class belongs to the module of the class.
+    let module = frame.getattr(intern!(py, "f_globals"))?.get_item(intern!(py, "__name__"))?;
+    Ok(module.cast::<PyString>()?.to_cow()?.starts_with("gt."))
 }
 
 /// Returns a traceback of some entries of another one, if there are any.

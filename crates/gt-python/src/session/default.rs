@@ -246,7 +246,7 @@ fn next_random(py: Python<'_>) -> PyResult<(u64, u64)> {
 /// Returns a seed as 64 bits. Negative seeds wrap around, as in PyTorch.
 pub fn parse_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
     let whole: Bound<'_, PyInt> = seed.cast::<PyInt>().cloned().map_err(|_| {
-        PyTypeError::new_err(format!("manual_seed: {seed} given, expected a whole number"))
+        PyTypeError::new_err(format!("manual_seed: the seed is {seed:?}, expected a whole number"))
     })?;
     let bits = whole.extract::<u64>().or_else(|_| whole.extract::<i64>().map(|seed| seed as u64));
     bits.map_err(|_| {

@@ -98,13 +98,13 @@ impl Building {
             // The log names the client of the batch.
             "PLAN" | "QUEUE" => self.row(Party::Dispatcher, "dispatcher"),
             _ if line.is_worker => self.row(Party::Worker, line.party),
-            _ => self.row(Party::Client, line.party),
+            _ => self.row(Party::Client, &session_name(line.party)),
         };
         if !line.is_worker
             && let Some((_, number)) = line.party.rsplit_once('#')
             && let Ok(number) = number.parse()
         {
-            self.sessions.entry(number).or_insert_with(|| line.party.to_string());
+            self.sessions.entry(number).or_insert_with(|| session_name(line.party));
         }
         let times = line.number::<f64>("begin").zip(line.number::<f64>("end"));
         let (begin, end) = times.unwrap_or((line.elapsed, line.elapsed));
@@ -242,5 +242,15 @@ fn colour(line: &Line) -> Colour {
         "BinaryOp" | "UnaryOp" | "TernaryOp" => Colour::Elementwise,
         "ReshapeOp" | "SliceOp" | "ConcatOp" => Colour::Shape,
         _ => Colour::Create,
+    }
+}
+/// Returns the name of a session from the log, which has it as one word: `train.py/ada@box/#3`.
+fn session_name(party: &str) -> String {
+    let mut parts = party.rsplitn(3, '/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(number), Some(user), Some(program)) if number.starts_with('#') => {
+            format!("{program} {user} {number}")
+        }
+        _ => party.to_string(),
     }
 }

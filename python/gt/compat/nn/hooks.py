@@ -8,11 +8,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from gt._calls import plain
 from gt._gt import Tensor, public_function
 from gt.autograd import Function
 from gt.func.tree import flatten, unflatten
 from gt.ops.annotations import F
-from gt.ops.registry import plain
 
 
 class RemovableHandle:
@@ -255,7 +255,9 @@ def _replaced(what: str, given: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
 def explains(call: F) -> F:
     """Return a module's `__call__`, whose errors about arguments name the module's class."""
 
-    def recover(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> NoReturn:
+    def recover(
+        args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
+    ) -> NoReturn:
         own = type(args[0])
         forward, text = f"{own.forward.__qualname__}() ", str(error)
         if not text.startswith(forward):

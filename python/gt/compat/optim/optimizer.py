@@ -251,6 +251,11 @@ class Optimizer:
         for hook in list(self._load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
+        if "param_groups" not in state_dict or "state" not in state_dict:
+            raise KeyError(
+                f"{type(self).__name__}.load_state_dict: the state has the keys "
+                f"{[*state_dict]}, expected 'state' and 'param_groups', as of state_dict()"
+            )
         sizes = [len(group["params"]) for group in state_dict["param_groups"]]
         own = [len(group["params"]) for group in self.param_groups]
         if sizes != own:

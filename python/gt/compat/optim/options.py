@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 #: The default of options that must be given, in programs for PyTorch before version 2.
@@ -21,6 +21,6 @@ def options(arguments: dict[str, Any], first: Iterable[str] = ()) -> dict[str, A
     """
     others = ("self", "params", "__class__")
     given = {name: value for name, value in arguments.items() if name not in others}
-    if "betas" in given:
+    if isinstance(given.get("betas"), Sequence):
         given["betas"] = tuple(given["betas"])
     return {**{name: given[name] for name in first}, **given}

@@ -102,7 +102,8 @@ impl Log {
     ) {
         self.sequence += 1;
         self.line.clear();
-        let source = format!("{} {party}", event.party());
+        // The name of a session is one word here: fields of lines have always been split at spaces.
+        let source = format!("{} {}", event.party(), party.replace(' ', "/"));
         // Writing to a string cannot fail.
         let _ = write!(
             self.line,
