@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from gt._environment import VARIABLES
+
 ROOT = Path(__file__).resolve().parent.parent
 #: A string that is the name of a variable, as in calls that read the environment.
 READ = re.compile(r"""["'](GT_[A-Z0-9_]+)["']""")
@@ -29,3 +31,4 @@ def test_the_page_lists_the_variables_that_are_read():
     assert len(listed) == len(set(listed))
     assert read - INTERNAL.keys() == set(listed)
     assert INTERNAL.keys() <= read
+    assert set(VARIABLES) == set(listed)

@@ -88,6 +88,7 @@ def test_errors_stay_errors():
         gt.norm(np.ones(2), no_such_option=1)
 
 
+@pytest.mark.filterwarnings("ignore:device 'cuda'")
 def test_devices_and_dtypes_of_pytorch():
     x = gt.ones(2)
     assert x.to(torch.device("cpu")) is x and x.to(torch.device("cuda", 1)) is x

@@ -2,11 +2,9 @@
 
 import importlib
 import json
-import sys
 import types
 
 import gt
-import numpy as np
 import pytest
 from gt.nn.parallel import DistributedDataParallel
 
@@ -228,36 +226,6 @@ def test_schedules_are_those_of_pytorch():
         assert [ours(at).name for at in range(12)] == [theirs(at).name for at in range(12)]
     with pytest.raises(ValueError, match="active is 0"):
         gt.profiler.schedule(wait=1, warmup=1, active=0)
-
-
-class _Writer:
-    def __init__(self, folder):
-        self.calls, self.logdir = [], folder
-
-    def add_histogram(self, tag, values, step):
-        self.calls.append((tag, values, step))
-
-    def close(self):
-        self.calls.append("closed")
-
-
-def test_summaries_take_tensors(monkeypatch):
-    from gt.utils.tensorboard import SummaryWriter
-
-    package = types.ModuleType("tensorboardX")
-    package.SummaryWriter = _Writer
-    monkeypatch.setitem(sys.modules, "tensorboardX", package)
-    with SummaryWriter("runs") as writer:
-        writer.add_histogram("a", gt.ones(2, requires_grad=True), 3)
-        tag, values, step = writer.calls[0]
-        assert type(values) is np.ndarray and (tag, step, writer.logdir) == ("a", 3, "runs")
-        with pytest.raises(NotImplementedError, match="add_graph"):
-            writer.add_graph(gt.nn.Linear(1, 1))
-    assert writer.calls[-1] == "closed"
-    monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ImportError, match="pip install tensorboardX"):
-        SummaryWriter()
 
 
 def test_weights_of_an_address_are_kept(tmp_path, monkeypatch, capsys):

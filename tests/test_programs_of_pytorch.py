@@ -38,6 +38,7 @@ def test_printing(capsys):
     assert repr(x) == before
 
 
+@pytest.mark.filterwarnings("ignore:device 'cuda'")
 def test_settings_that_change_nothing():
     gt.backends.cudnn.benchmark = True
     gt.backends.cuda.matmul.allow_tf32 = True

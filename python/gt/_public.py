@@ -65,3 +65,7 @@ def _public(function: Any, name: str, kind: type | None = None) -> Any:
 
 def _is_own(value: Any) -> bool:
     return (value.__module__ or "").partition(".")[0] == "gt"
+
+
+#: The type of public functions.
+PublicFunction: type = type(public_function(show_callers))

@@ -4,6 +4,7 @@ import gt
 import pytest
 
 
+@pytest.mark.filterwarnings("ignore:device 'cuda'")
 def test_what_changes_nothing_is_taken():
     t = gt.zeros(2, device="cuda:0", layout=gt.strided, pin_memory=True, requires_grad=True)
     assert t.requires_grad and t.dtype == gt.float32

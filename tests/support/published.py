@@ -31,7 +31,7 @@ def weights(model, name="model"):
         model.load_state_dict(_weights[name])
     else:
         state = model.state_dict().items()
-        _weights[name] = {key: np.array(value.detach()) for key, value in state}
+        _weights[name] = {key: np.array(value.detach().cpu()) for key, value in state}
     return model
 
 

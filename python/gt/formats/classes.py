@@ -9,6 +9,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from gt._public import PublicFunction
 from gt.formats.pickled import NotAllowed
 
 #: The classes and functions that users allow, by name.
@@ -80,7 +81,8 @@ def named(name: str, is_trusted: bool) -> Any:
     if dotted in _allowed:
         return _allowed[dotted]
     module, _, own = name.partition(":")
-    is_function = isinstance(_found(name), (types.FunctionType, types.BuiltinFunctionType))
+    kinds = (types.FunctionType, types.BuiltinFunctionType, PublicFunction)
+    is_function = isinstance(_found(name), kinds)
     is_ours = f"{module}.".startswith("gt.nn.") or (module == "gt" and is_function)
     if not is_ours and not is_trusted:
         raise NotAllowed(

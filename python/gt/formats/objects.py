@@ -15,6 +15,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gt._public import PublicFunction
 from gt.formats import classes
 from gt.formats.plain import CLASSES
 
@@ -61,7 +62,7 @@ def describe(value: Any, write: Write) -> dict[str, Any] | None:
     return _instance(value, named, write)
 
 
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, PublicFunction)
 
 
 def _items(value: dict[str, Any], write: Write) -> dict[str, Any]:

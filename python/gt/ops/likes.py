@@ -14,7 +14,7 @@ from gt.ops.registry import function
 from gt.ops.sizes import method
 
 
-@function
+@function(takes_arrays=True)
 @creation
 def tensor(data: Any, *, dtype: DType | None = None) -> Tensor:
     """Make a tensor from a number, nested lists of numbers, an array, or a copy of a tensor.
@@ -25,7 +25,7 @@ def tensor(data: Any, *, dtype: DType | None = None) -> Tensor:
     return made_of(_gt.tensor, data, dtype)
 
 
-@function
+@function(takes_arrays=True)
 @creation
 def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return a tensor itself if its dtype fits, else make one as `tensor` does.
@@ -37,7 +37,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> T
     return made_of(_gt.as_tensor, data, dtype)
 
 
-@function
+@function(takes_arrays=True)
 @creation
 def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -> Tensor:
     """Return a tensor itself if its dtype fits and no copy is asked for, else make one.
@@ -70,7 +70,7 @@ def _as_lists(data: Any) -> Any:
     return data if same else items
 
 
-@function
+@function(takes_arrays=True)
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
     """Make a tensor from an array of any library that supports DLPack; it copies the values.
 
@@ -138,7 +138,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     return tensor.__dlpack__()
 
 
-@function
+@function(takes_arrays=True)
 @creation
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -> Tensor:
     """Make a tensor of one axis from the bytes of an object; it copies them.

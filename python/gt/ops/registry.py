@@ -77,6 +77,7 @@ def operation(
     direct: bool = False,
     aliases: tuple[str, ...] = (),
     autocast: AutocastClass | None = None,
+    takes_arrays: bool = False,
 ) -> Callable[[F], F]: ...
 def operation(
     function: F | None = None,
@@ -87,6 +88,7 @@ def operation(
     direct: bool = False,
     aliases: tuple[str, ...] = (),
     autocast: AutocastClass | None = None,
+    takes_arrays: bool = False,
 ) -> Any:
     """Register a function as an operation.
 
@@ -100,6 +102,7 @@ def operation(
         aliases: other names of the operation.
         autocast: what autocast does with it. All of `gt.linalg` and `gt.fft` is computed in
             float32 by default.
+        takes_arrays: whether it takes arrays itself; otherwise they become tensors first.
     """
     if function is None:
         return functools.partial(
@@ -110,8 +113,9 @@ def operation(
             direct=direct,
             aliases=aliases,
             autocast=autocast,
+            takes_arrays=takes_arrays,
         )
-    checked = _checked(function, autocast or _AUTOCAST.get(namespace))
+    checked = _checked(function, autocast or _AUTOCAST.get(namespace), takes_arrays)
     _add_call(function)
     for name in (function.__name__, *aliases):
         COMPOSITES[f"{namespace}.{name}"] = checked
@@ -159,7 +163,9 @@ def _add_call(function: Callable[..., Any]) -> None:
         add_call(own.__code__, function.__name__, operand)
 
 
-def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Callable[..., Any]:
+def _checked(
+    function: Callable[..., Any], autocast: AutocastClass | None, takes_arrays: bool
+) -> Callable[..., Any]:
     """Accept synonyms for parameter names, and explain which argument has a wrong type."""
 
     def under_autocast(*args: Any, **kwargs: Any) -> Any:
@@ -168,7 +174,7 @@ def _checked(function: Callable[..., Any], autocast: AutocastClass | None) -> Ca
     def recover(
         args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None, is_users: bool
     ) -> Any:
-        converted = in_tensors(args, kwargs)
+        converted = None if takes_arrays else in_tensors(args, kwargs)
         if converted is not None:
             return checked(*converted[0], **converted[1])
         if error is None:

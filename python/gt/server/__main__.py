@@ -116,15 +116,15 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"the port is {args.port}, expected 1 to 65535")
     address = f"ipc://{args.ipc}" if args.ipc else join_address(args.host, args.port)
     gpus = _gpus(args.spawn_gpu_workers)
-    if gpus and not has_traces():
-        parser.error(
-            f"--spawn-gpu-workers is {args.spawn_gpu_workers}, but this machine has no GPU\n"
-            f"  hint: `gt worker --address {address}` starts a worker on the CPU"
-        )
     if len(gpus) < args.spawn_gpu_workers:
         parser.error(
             f"--spawn-gpu-workers is {args.spawn_gpu_workers}, but CUDA_VISIBLE_DEVICES names "
             f"{len(gpus)} GPU(s): {','.join(gpus) or 'none'}"
+        )
+    if gpus and not has_traces():
+        parser.error(
+            f"--spawn-gpu-workers is {args.spawn_gpu_workers}, but this machine has no GPU\n"
+            f"  hint: `gt worker --address {address}` starts a worker on the CPU"
         )
     workers: list[subprocess.Popen[bytes]] = []
     is_stopping = threading.Event()

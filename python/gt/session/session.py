@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from gt import _gt
+from gt.session import program  # noqa: F401 - connecting needs no further file
 
 
 class Session:

@@ -14,7 +14,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
-use super::kind::public_function;
 use super::present::{ShownName, present};
 use crate::source;
 use crate::tensor::PyTensor;
@@ -29,6 +28,9 @@ pub type Vectorcall = unsafe extern "C" fn(
 
 /// The arguments of a call.
 type Packed<'py> = PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>;
+
+/// Returns the public function of a Python function.
+pub type Make = for<'py> fn(Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 
 /// The object. Its fields are set once, and all of them but `attributes` never change.
 #[repr(C)]
@@ -48,6 +50,8 @@ pub struct PublicFunction {
     pub attributes: *mut ffi::PyObject,
     /// Whether errors name the function.
     pub shown: ShownName,
+    /// Makes a public function of one that the function returns.
+    pub make: Make,
 }
 
 /// `PyObject_Vectorcall`, which CPython 3.10 does not export.
@@ -90,7 +94,7 @@ pub unsafe extern "C" fn call_vector(
         if result.is_null() {
             return this.fail(|py| packed(py, arguments, count, names));
         }
-        if this.shown.is_some() { result } else { public_closure(result) }
+        if this.shown.is_some() { result } else { public_closure(result, this.make) }
     }
 }
 
@@ -98,7 +102,7 @@ pub unsafe extern "C" fn call_vector(
 ///
 /// # Safety
 /// Python holds the GIL; the result is an object, whose reference the caller gives away.
-unsafe fn public_closure(result: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe fn public_closure(result: *mut ffi::PyObject, make: Make) -> *mut ffi::PyObject {
     static FUNCTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     // SAFETY: as for this function.
     let py = unsafe { Python::assume_attached() };
@@ -115,7 +119,7 @@ unsafe fn public_closure(result: *mut ffi::PyObject) -> *mut ffi::PyObject {
     if !source::is_own(&file) {
         return closure.into_ptr();
     }
-    match public_function(py, closure.clone(), None, None, None) {
+    match make(closure.clone()) {
         Ok(public) => public.into_ptr(),
         Err(_) => closure.into_ptr(),
     }

@@ -166,7 +166,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
 ///         returns the result or raises.
 #[pyfunction]
 #[pyo3(signature = (function, name=None, under_autocast=None, recover=None))]
-pub fn public_function<'py>(
+fn public_function<'py>(
     py: Python<'py>,
     function: Bound<'py, PyAny>,
     name: Option<String>,
@@ -189,6 +189,8 @@ pub fn public_function<'py>(
         ptr::addr_of_mut!((*fields).recover).write(pointer(recover));
         ptr::addr_of_mut!((*fields).attributes).write(PyDict::new(py).into_ptr());
         ptr::addr_of_mut!((*fields).shown).write(ShownName::new(name));
+        ptr::addr_of_mut!((*fields).make)
+            .write(|function| public_function(function.py(), function, None, None, None));
         object
     };
     // A function that wraps a public one may have its names among its attributes, so the function's

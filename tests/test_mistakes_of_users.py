@@ -1,7 +1,7 @@
 """Mistakes of users: what each error says, and that its traceback ends at the user's line.
 
 The files in `tests/mistakes` have a mistake and below it, indented, what is printed.
-`GT_WRITE_MISTAKES=1 pytest tests/test_mistakes.py` writes them anew.
+`GT_WRITE_MISTAKES=1 pytest tests/test_mistakes_of_users.py` writes them anew.
 """
 
 from __future__ import annotations
