@@ -107,3 +107,13 @@ def test_flex_attention_imported_before_or_after(first):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines() == ["2048.0", "False"], done.stderr
+
+
+@pytest.mark.parametrize("device", ["cpu", "cluster"])
+def test_data_parallel_calls_the_module_where_it_is(device):
+    """The device is one: there is nothing to scatter to, and a module on the CPU stays there."""
+    model = torch.nn.Linear(3, 2).to(device)
+    inputs = torch.randn(4, 3, device=device)
+    parallel = torch.nn.DataParallel(model)
+    assert torch.equal(parallel(inputs).cpu(), model(inputs).cpu())
+    assert {of.device.type for of in parallel.parameters()} == {device}

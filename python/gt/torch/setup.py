@@ -13,6 +13,7 @@ from gt.torch import (
     accelerator,
     autocast,
     cluster,
+    data_parallel,
     dtypes,
     flex,
     hooks,
@@ -50,6 +51,7 @@ def run() -> None:
     sharing.register()
     host.register()
     accelerator.register()
+    data_parallel.register()
     autocast.register()
     registry.register_all()
     vision.register()
