@@ -30,8 +30,8 @@ def explained(
     """
     if not _is_of_python(error.__traceback__) or re.match(r"[\w.]+: ", str(error)):
         return None
-    given = [_brief(value) for value in args]
-    given += [f"{key}={_brief(value)}" for key, value in kwargs.items()]
+    given = [brief(value) for value in args]
+    given += [f"{key}={brief(value)}" for key, value in kwargs.items()]
     problem, _, hint = str(error).partition("\n")
     problem = problem.removeprefix(f"{function.__qualname__}() ")
     signature = plain(inspect.signature(function)).replace("(self, ", "(").replace("(self)", "()")
@@ -51,12 +51,23 @@ def _is_of_python(entry: TracebackType | None) -> bool:
     return not line.lstrip().startswith("raise ")
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
     """Return a value as an error shows it."""
     if isinstance(value, Tensor):
         return f"tensor of shape {value.shape}"
-    text = repr(value)
+    # Others may take long to show, wait for values, or fail.
+    if type(value) in (list, tuple) and len(value) <= 8 and all(map(_is_plain, value)):
+        text = repr(value)
+    elif _is_plain(value) or type(value) is dict and not value:
+        text = repr(value)
+    else:
+        return type(value).__name__
     return text if len(text) <= 40 else type(value).__name__
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a string or None."""
+    return value is None or type(value) in (bool, int, float, complex, str, bytes)
 
 
 def plain(signature: inspect.Signature) -> str:

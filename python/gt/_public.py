@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, NoReturn
+from typing import Any
 
 from gt._calls import explained
 from gt._gt import public_function
@@ -50,14 +50,14 @@ def _public(function: Any, name: str, kind: type | None = None) -> Any:
 
     def recover(
         args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
-    ) -> NoReturn:
+    ) -> Exception:
         shown, given = name, args
         if kind is not None and args:
             owner, given = type(args[0]).__name__, args[1:]
             shown = owner if name in ("__init__", "__call__") else f"{owner}.{name}"
         wrong = explained(function, shown, given, kwargs, error)
         if wrong is None:
-            raise error
+            return error
         raise wrong from None
 
     return public_function(function, recover=recover)

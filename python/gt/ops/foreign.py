@@ -7,7 +7,9 @@ tensors where it fails. With tensors of GT alone this costs nothing.
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from gt import _gt
@@ -31,6 +33,32 @@ def in_tensors(
     converted = [_converted(value, kinds) for value in given]
     named = dict(zip(kwargs, converted[len(args) :], strict=True))
     return tuple(converted[: len(args)]), named
+
+
+def check_writes(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Raise an error if a function would write into an array: it gets a copy in a tensor.
+
+    Raises:
+        TypeError: the function works in place, or updates running statistics that are arrays.
+    """
+    kinds = _kinds()
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:
+        return
+    first = next(iter(given), "")
+    written = [first] if function.__name__.endswith("_") or given.get("inplace") else []
+    if given.get("training") or given.get("use_input_stats", False):
+        written += ["running_mean", "running_var"]
+    for name in written:
+        if isinstance(given.get(name), kinds):
+            raise TypeError(
+                f"{function.__name__}: {name} is written to, but it is of type "
+                f"{type(given[name]).__module__}.{type(given[name]).__name__}\n"
+                "  hint: gt.tensor(...) makes a tensor of it first"
+            )
 
 
 def _kinds() -> tuple[type, ...]:

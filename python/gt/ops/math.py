@@ -223,6 +223,8 @@ def isin(
     """
     if isinstance(elements, Tensor):
         elements = elements.unsqueeze(-1)
+    if isinstance(test_elements, list | tuple):
+        test_elements = gt.tensor(test_elements)
     if isinstance(test_elements, Tensor):
         test_elements = test_elements.reshape(-1)
     pairs = primitives.eq(elements, test_elements)

@@ -16,12 +16,12 @@ import types
 from collections.abc import Callable
 from typing import Any, overload
 
-from gt._calls import explained, plain
+from gt._calls import brief, explained, plain
 from gt._gt import Tensor, add_call, direct_method, faces, public_function
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
 from gt.ops.autocast import AutocastClass
-from gt.ops.foreign import in_tensors
+from gt.ops.foreign import check_writes, in_tensors
 
 #: Every composite by its qualified name, such as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
@@ -176,6 +176,8 @@ def _checked(
     ) -> Any:
         converted = None if takes_arrays else in_tensors(args, kwargs)
         if converted is not None:
+            check_writes(function, args, kwargs)
+        if converted is not None:
             return checked(*converted[0], **converted[1])
         if error is None:
             return function(*args, **kwargs)
@@ -183,11 +185,11 @@ def _checked(
         if renamed is not None:
             return checked(*args, **renamed)
         if not is_users:
-            raise error
+            return error
         wrong = _misfit(function, args, kwargs)
         wrong = wrong or explained(function, function.__name__, args, kwargs, error)
         if wrong is None:
-            raise error
+            return error
         raise wrong from None
 
     checked = public_function(function, function.__name__, under_autocast, recover)
@@ -231,7 +233,8 @@ def _misfit(
         if not isinstance(given, fitting) and not hasattr(given, "__index__"):
             expected = " or ".join(_WORDS[kind] for kind in kinds)
             kind = type(given).__name__
-            shown = f" {given!r}" if len(repr(given)) <= 40 else ""
+            text = brief(given)
+            shown = "" if text == kind or isinstance(given, Tensor) else f" {text}"
             return TypeError(f"{name}: {parameter} must be {expected}, not {kind}{shown}")
     return None
 

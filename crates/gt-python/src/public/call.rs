@@ -12,9 +12,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::type_object::PyTypeInfo;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::present::{ShownName, present};
+use crate::dtype::PyDType;
 use crate::source;
 use crate::tensor::PyTensor;
 
@@ -48,6 +49,8 @@ pub struct PublicFunction {
     pub recover: *mut ffi::PyObject,
     /// The object's `__dict__`.
     pub attributes: *mut ffi::PyObject,
+    /// The weak references to the object.
+    pub weak_references: *mut ffi::PyObject,
     /// Whether errors name the function.
     pub shown: ShownName,
     /// Makes a public function of one that the function returns.
@@ -83,12 +86,17 @@ pub unsafe extern "C" fn call_vector(
         return unsafe { call_packed(this, arguments, count, names) };
     };
     // SAFETY: `this` is a public function, which Python keeps alive during the call; its functions
-    // are called with Python's arguments, unchanged. The first argument exists if any do.
+    // are called with Python's arguments, unchanged. By the protocol there
+    // are as many arguments as `given`.
     unsafe {
         let this = &*this.cast::<PublicFunction>();
-        let is_given = count & (usize::MAX >> 1) != 0;
-        if is_given && this.shown.is_some() && !this.recover.is_null() && is_foreign(*arguments) {
-            return this.recover(None, |py| packed(py, arguments, count, names));
+        if this.shown.is_some() && !this.recover.is_null() {
+            let of_names = if names.is_null() { 0 } else { ffi::PyTuple_Size(names) as usize };
+            let given = (count & (usize::MAX >> 1)) + of_names;
+            if (0..given).any(|index| is_foreign(*arguments.add(index))) {
+                let run = || this.recover(None, |py| packed(py, arguments, count, names));
+                return this.guarded(run);
+            }
         }
         let result = vectorcall(this.chosen(), arguments, count, names);
         if result.is_null() {
@@ -223,10 +231,27 @@ impl PublicFunction {
             // SAFETY: as for this function.
             unsafe { self.recover(Some(error), arguments) }
         };
-        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        // SAFETY: as for this function.
+        unsafe { self.guarded(run) }
+    }
+
+    /// Runs what may panic; a panic becomes an error with its text.
+    ///
+    /// # Safety
+    /// Python holds the GIL.
+    unsafe fn guarded(&self, run: impl FnOnce() -> *mut ffi::PyObject) -> *mut ffi::PyObject {
+        // PyO3 releases objects at once only while it knows that the GIL is held. At shutdown, when
+        // finalizers run, it refuses to say so.
+        let mut run = Some(run);
+        let mut once = || run.take().map_or(ptr::null_mut(), |run| run());
+        let attached = || Python::try_attach(|_| once()).unwrap_or_else(&mut once);
+        catch_unwind(AssertUnwindSafe(attached)).unwrap_or_else(|panic| {
             // SAFETY: as for this function.
             let py = unsafe { Python::assume_attached() };
-            PyRuntimeError::new_err("GT panicked; please report this with the call").restore(py);
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
+            let text = format!("GT panicked, please report this with the call: {text}");
+            PyRuntimeError::new_err(text).restore(py);
             ptr::null_mut()
         })
     }
@@ -250,8 +275,17 @@ impl PublicFunction {
         let explains = self.shown.is_some() || is_users;
         let may_recover = error.as_ref().is_none_or(|error| explains && is_of_arguments(py, error));
         let result = match (recover, error) {
-            (Some(recover), error) if may_recover => arguments(py)
-                .and_then(|(args, kwargs)| recover.call1((args, kwargs, error, is_users))),
+            (Some(recover), error) if may_recover => arguments(py).and_then(|(args, kwargs)| {
+                // With its traceback.
+                let own = error.as_ref().map(|error| error.clone_ref(py).into_value(py));
+                let own = own.map(|own| own.into_bound(py));
+                let result = recover.call1((args, kwargs, own.clone(), is_users))?;
+                match error {
+                    // Returned unchanged: it is raised as it was, with its context.
+                    Some(error) if own.is_some_and(|own| result.is(&own)) => Err(error),
+                    _ => Ok(result),
+                }
+            }),
             (_, Some(error)) => Err(error),
             (_, None) => Err(PySystemError::new_err("a call failed without an error")),
         };
@@ -282,8 +316,11 @@ unsafe fn is_foreign(argument: *mut ffi::PyObject) -> bool {
         PyList::type_object_raw(py),
         PyTuple::type_object_raw(py),
         PyString::type_object_raw(py),
+        PyBool::type_object_raw(py),
+        PyDType::type_object_raw(py),
     ];
-    if plain.contains(&kind) {
+    // SAFETY: the argument is an object.
+    if plain.contains(&kind) || unsafe { ffi::Py_IsNone(argument) } != 0 {
         return false;
     }
     // SAFETY: the type of an object is an object.

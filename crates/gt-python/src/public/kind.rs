@@ -72,18 +72,54 @@ unsafe extern "C" fn reduce(this: *mut ffi::PyObject, _: *mut ffi::PyObject) -> 
     unsafe { ffi::PyObject_GetAttrString(this, c"__qualname__".as_ptr()) }
 }
 
+/// The type's `tp_traverse`: visits the objects that an object owns. There is no `tp_clear`, as in
+/// tuples: a cycle contains a dict or a function, which break it, and the fields never change.
+///
 /// # Safety
-/// Called by Python alone, for objects of the type of [`PublicFunction`]; nothing refers to the object.
+/// Called by Python's garbage collector alone. Fields that are not written yet are null.
+unsafe extern "C" fn traverse(
+    this: *mut ffi::PyObject,
+    visit: ffi::visitproc,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: `this` is a public function, whose fields are objects or null.
+    let owned = unsafe {
+        let fields = &*this.cast::<PublicFunction>();
+        let kind = ffi::Py_TYPE(this).cast::<ffi::PyObject>();
+        [kind, fields.function, fields.under_autocast, fields.recover, fields.attributes]
+    };
+    for object in owned {
+        if !object.is_null() {
+            // SAFETY: the collector's function is called as Python requires it.
+            let stop = unsafe { visit(object, argument) };
+            if stop != 0 {
+                return stop;
+            }
+        }
+    }
+    0
+}
+
+/// The type's `tp_dealloc`.
+///
+/// # Safety
+/// Called by Python alone, for objects of the type of [`PublicFunction`]; nothing refers to the
+/// object.
 unsafe extern "C" fn free(this: *mut ffi::PyObject) {
-    // SAFETY: `this` owns its fields; an object of a heap type owns a reference to the type.
+    // SAFETY: the object was tracked when it was made; an object of a heap type owns a reference to
+    // the type.
     unsafe {
+        ffi::PyObject_GC_UnTrack(this.cast());
+        if !(*this.cast::<PublicFunction>()).weak_references.is_null() {
+            ffi::PyObject_ClearWeakRefs(this);
+        }
         let fields = &*this.cast::<PublicFunction>();
         ffi::Py_XDECREF(fields.function);
         ffi::Py_XDECREF(fields.under_autocast);
         ffi::Py_XDECREF(fields.recover);
         ffi::Py_XDECREF(fields.attributes);
         let kind = ffi::Py_TYPE(this);
-        ffi::PyObject_Free(this.cast());
+        ffi::PyObject_GC_Del(this.cast());
         ffi::Py_DECREF(kind.cast());
     }
 }
@@ -100,6 +136,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
     let members = [
         member(c"__vectorcalloffset__", offset_of!(PublicFunction, vectorcall)),
         member(c"__dictoffset__", offset_of!(PublicFunction, attributes)),
+        member(c"__weaklistoffset__", offset_of!(PublicFunction, weak_references)),
         ffi::PyMemberDef::default(),
     ];
     let methods = [
@@ -130,6 +167,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         slot(ffi::Py_tp_descr_get, bind as *mut c_void),
         slot(ffi::Py_tp_repr, represent as *mut c_void),
         slot(ffi::Py_tp_dealloc, free as *mut c_void),
+        slot(ffi::Py_tp_traverse, traverse as *mut c_void),
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
         slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
         slot(ffi::Py_tp_getset, properties.as_mut_ptr().cast()),
@@ -137,6 +175,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
     ];
     let flags = ffi::Py_TPFLAGS_DEFAULT
         | HAVE_VECTORCALL
+        | ffi::Py_TPFLAGS_HAVE_GC
         | ffi::Py_TPFLAGS_METHOD_DESCRIPTOR
         | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION;
     let mut spec = ffi::PyType_Spec {
@@ -163,7 +202,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
 ///     recover: what is called after a TypeError or an AttributeError, or instead of the function if
 ///         the first argument is an array or a tensor of PyTorch's: with the positional arguments,
 ///         the named ones, the error or None, and whether the user's code has made the call; it
-///         returns the result or raises.
+///         returns the result, or the error itself to have it raised unchanged, or raises another.
 #[pyfunction]
 #[pyo3(signature = (function, name=None, under_autocast=None, recover=None))]
 fn public_function<'py>(
@@ -184,6 +223,7 @@ fn public_function<'py>(
         let object = Bound::from_owned_ptr_or_err(py, object)?;
         let fields = object.as_ptr().cast::<PublicFunction>();
         ptr::addr_of_mut!((*fields).vectorcall).write(call_vector);
+        ptr::addr_of_mut!((*fields).weak_references).write(ptr::null_mut());
         ptr::addr_of_mut!((*fields).function).write(function.clone().into_ptr());
         ptr::addr_of_mut!((*fields).under_autocast).write(pointer(under_autocast));
         ptr::addr_of_mut!((*fields).recover).write(pointer(recover));

@@ -6,7 +6,7 @@ import inspect
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from gt._calls import plain
 from gt._gt import Tensor, public_function
@@ -257,11 +257,11 @@ def explains(call: F) -> F:
 
     def recover(
         args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
-    ) -> NoReturn:
+    ) -> Exception:
         own = type(args[0])
         forward, text = f"{own.forward.__qualname__}() ", str(error)
         if not text.startswith(forward):
-            raise error
+            return error
         signature = plain(inspect.signature(own.forward)).replace("(self, ", "(")
         problem = f"{own.__name__}: {text.removeprefix(forward)}"
         raise TypeError(f"{problem}\n  hint: {own.__name__}(...){signature}") from None
