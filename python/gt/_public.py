@@ -26,10 +26,14 @@ def show_callers(namespace: dict[str, Any]) -> None:
     Args:
         namespace: the module's `globals()`, at its end; the names in its `__all__` are public.
     """
+    # Two names of one function stay one.
+    made: dict[int, Any] = {}
     for name in namespace["__all__"]:
         value = namespace.get(name)
         if isinstance(value, types.FunctionType) and _is_own(value):
-            namespace[name] = _public(value, name)
+            if id(value) not in made:
+                made[id(value)] = _public(value, value.__name__)
+            namespace[name] = made[id(value)]
         elif isinstance(value, type):
             for kind in filter(_is_own, value.__mro__):
                 _show_callers_of_methods(kind)
