@@ -7,11 +7,13 @@ tensors where it fails. With tensors of GT alone this costs nothing.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import gt
 from gt import _gt
 from gt._gt import Tensor
 
@@ -30,7 +32,10 @@ def in_tensors(
     given = [*args, *kwargs.values()]
     if not any(_has(value, kinds) for value in given):
         return None
-    converted = [_converted(value, kinds) for value in given]
+    own = next((own for own in map(_tensor, given) if own is not None), None)
+    # An array becomes a tensor of the session of the others.
+    with gt.Session.of(own).use() if own is not None else contextlib.nullcontext():
+        converted = [_converted(value, kinds) for value in given]
     named = dict(zip(kwargs, converted[len(args) :], strict=True))
     return tuple(converted[: len(args)]), named
 
@@ -67,6 +72,12 @@ def _kinds() -> tuple[type, ...]:
     names = ("ndarray", "Tensor")
     found = [getattr(of, name, None) for of, name in zip(modules, names, strict=True)]
     return tuple(kind for kind in found if isinstance(kind, type))
+
+
+def _tensor(value: Any) -> Tensor | None:
+    """Return an argument that is a tensor of GT's, or the first one in a list, if there is one."""
+    values = value if type(value) in (list, tuple) else (value,)
+    return next((item for item in values if isinstance(item, Tensor)), None)
 
 
 def _has(value: Any, kinds: tuple[type, ...]) -> bool:
