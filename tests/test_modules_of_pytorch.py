@@ -1,10 +1,10 @@
-from importlib.util import find_spec
 
 """Modules that PyTorch programs import at their top: they work, or refuse when they are used."""
 
 import importlib
 import json
 import types
+from importlib.util import find_spec
 
 import gt
 import pytest
