@@ -1,4 +1,3 @@
-
 """Modules that PyTorch programs import at their top: they work, or refuse when they are used."""
 
 import importlib
