@@ -54,7 +54,10 @@ def printed_by_python(code: str, folder: Path) -> str:
         exec(compile(code, FILE, "exec"), names)
     except Exception as error:
         frames = [of.filename for of in traceback.extract_tb(error.__traceback__)][1:]
-        text = "".join(traceback.format_exception_only(error)).strip()
+        # Without what Python suggests, which differs between its versions.
+        kind = type(error)
+        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        text = f"{module}{kind.__qualname__}: {error}"
         if {*frames} != {FILE}:
             text += f"\n{WRONG} the traceback shows {frames}"
         if error.__cause__ or (error.__context__ and not error.__suppress_context__):

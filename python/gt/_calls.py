@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from gt._gt import Tensor
+from gt._lines import is_own
 
 
 def explained(
@@ -45,7 +46,7 @@ def _is_of_python(entry: TracebackType | None) -> bool:
         return True
     while entry.tb_next is not None:
         entry = entry.tb_next
-    if not entry.tb_frame.f_globals.get("__name__", "").startswith("gt."):
+    if not is_own(entry.tb_frame.f_globals.get("__name__")):
         return False
     line = linecache.getline(entry.tb_frame.f_code.co_filename, entry.tb_lineno)
     return not line.lstrip().startswith("raise ")

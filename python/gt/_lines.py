@@ -41,11 +41,16 @@ def text(line: str) -> str | None:
     return linecache.getline(file, int(number)).strip() or None if number.isdigit() else None
 
 
+def is_own(module: str | None) -> bool:
+    """Return whether a module is GT's, by its name."""
+    return (module or "").partition(".")[0] == "gt"
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the user's line, which called GT's code."""
     level = 1
     frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gt":
+    while frame is not None and is_own(frame.f_globals.get("__name__")):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from gt._calls import explained
 from gt._gt import public_function
+from gt._lines import is_own
 
 #: Special methods that users call, by name or by an operator.
 _SPECIAL = {
@@ -30,13 +31,14 @@ def show_callers(namespace: dict[str, Any]) -> None:
     made: dict[int, Any] = {}
     for name in namespace["__all__"]:
         value = namespace.get(name)
-        if isinstance(value, types.FunctionType) and _is_own(value):
+        if isinstance(value, types.FunctionType) and is_own(value.__module__):
             if id(value) not in made:
                 made[id(value)] = _public(value, value.__name__)
             namespace[name] = made[id(value)]
         elif isinstance(value, type):
-            for kind in filter(_is_own, value.__mro__):
-                _show_callers_of_methods(kind)
+            for kind in value.__mro__:
+                if is_own(kind.__module__):
+                    _show_callers_of_methods(kind)
     if "__getattr__" in namespace:
         namespace["__getattr__"] = public_function(namespace["__getattr__"])
 
@@ -65,10 +67,6 @@ def _public(function: Any, name: str, kind: type | None = None) -> Any:
         raise wrong from None
 
     return public_function(function, recover=recover)
-
-
-def _is_own(value: Any) -> bool:
-    return (value.__module__ or "").partition(".")[0] == "gt"
 
 
 #: The type of public functions.

@@ -300,8 +300,14 @@ fn shown_file(code: &Bound<'_, PyAny>, file: String) -> String {
     shown().unwrap_or(file)
 }
 
+/// Whether a code object is of GT's own Python code.
+pub fn is_own_code(code: &Bound<'_, PyAny>) -> bool {
+    let file = code.getattr(intern!(code.py(), "co_filename"));
+    file.and_then(|file| file.extract::<String>()).is_ok_and(|file| is_own(&file))
+}
+
 /// Whether a file is of GT's own Python code.
-pub fn is_own(file: &str) -> bool {
+fn is_own(file: &str) -> bool {
     let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
     packages.first().is_some_and(|folder| file.starts_with(folder.as_str()))
 }
@@ -318,8 +324,7 @@ pub fn is_called_by_gt(py: Python<'_>) -> bool {
         let code = ffi::PyFrame_GetCode(frame).cast::<ffi::PyObject>();
         Bound::<PyAny>::from_owned_ptr_or_opt(py, code)
     };
-    let file = code.and_then(|code| code.getattr(intern!(py, "co_filename")).ok());
-    file.and_then(|file| file.extract::<String>().ok()).is_some_and(|file| is_own(&file))
+    code.is_some_and(|code| is_own_code(&code))
 }
 
 /// Register a folder whose lines are not the user's. The first one is GT's.

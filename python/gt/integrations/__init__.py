@@ -100,7 +100,13 @@ def extend(module: ModuleType) -> None:
 def install() -> None:
     """Extend the modules that are imported, and each other one when it is imported."""
     sys.meta_path.insert(0, Finder())
-    for name in EXTENDED:
-        module = sys.modules.get(name)
-        if module is not None:
-            extend(module)
+    for name, extension in EXTENDED.items():
+        add(name, extension)
+
+
+def add(name: str, extension: str) -> None:
+    """Let `extension` extend the module `name`: now if it is imported, or after its import."""
+    EXTENDED[name] = extension
+    module = sys.modules.get(name)
+    if module is not None:
+        extend(module)

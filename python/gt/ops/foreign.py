@@ -1,8 +1,8 @@
 """Arrays of NumPy's and tensors of PyTorch's as arguments of operations.
 
 Operators and primitives convert them themselves. A function that is written in Python gets tensors
-if its first argument is foreign; otherwise it meets them as they are, and is called again with
-tensors where it fails. With tensors of GT alone this costs nothing.
+if an argument is foreign; one that meets arrays in a list is called again with tensors where it
+fails.
 """
 
 from __future__ import annotations

@@ -177,7 +177,6 @@ def _checked(
         converted = None if takes_arrays else in_tensors(args, kwargs)
         if converted is not None:
             check_writes(function, args, kwargs)
-        if converted is not None:
             return checked(*converted[0], **converted[1])
         if error is None:
             return function(*args, **kwargs)

@@ -6,42 +6,18 @@ PyTorch computes it by ordinary operators, compiled or not, which the device has
 from __future__ import annotations
 
 import functools
-import importlib.abc
-import importlib.machinery
-import sys
+from types import ModuleType
 from typing import Any
 
-_MODULE = "torch.nn.attention.flex_attention"
+from gt import integrations
 
 
 def register() -> None:
     """Extend the list now, or when PyTorch imports the module, which takes half a second."""
-    if _MODULE in sys.modules:
-        _extend(sys.modules[_MODULE])
-    else:
-        sys.meta_path.insert(0, _Finder())
+    integrations.add("torch.nn.attention.flex_attention", __name__)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the module as Python does, and extends the list after it is executed."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != _MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                execute(module)
-                _extend(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-def _extend(module: Any) -> None:
+def extend(module: ModuleType) -> None:
     """Wrap the check of devices; a release without it needs nothing."""
     otherwise = getattr(module, "_validate_device", None)
     if otherwise is None:
@@ -52,4 +28,4 @@ def _extend(module: Any) -> None:
         if query.device.type != "cluster":
             otherwise(query, key, value)
 
-    module._validate_device = validate
+    module._validate_device = validate  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 //! Calls of public functions: the function of an object, its arguments, and what follows an error.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
@@ -42,7 +42,7 @@ pub struct PublicFunction {
     pub function: *mut ffi::PyObject,
     /// What is called instead under autocast, or null.
     pub under_autocast: *mut ffi::PyObject,
-    /// What is called after a TypeError or an AttributeError, or instead of the function if the first
+    /// What is called after a TypeError or an AttributeError, or instead of the function if an
     /// argument is foreign: with the positional arguments, the named ones, the error or None, and
     /// whether the user's code has made the call. It returns the result or raises. Null if there is
     /// none.
@@ -60,15 +60,18 @@ pub struct PublicFunction {
 /// `PyObject_Vectorcall`, which CPython 3.10 does not export.
 pub fn object_vectorcall() -> Option<Vectorcall> {
     static FOUND: OnceLock<Option<Vectorcall>> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        // SAFETY: the name is null-terminated; the process and its libraries are searched. CPython's
-        // function of this name has this type in all versions that export it; a null pointer is
-        // `None`.
-        unsafe {
-            let found = libc::dlsym(libc::RTLD_DEFAULT, c"PyObject_Vectorcall".as_ptr());
-            std::mem::transmute::<*mut c_void, Option<Vectorcall>>(found)
-        }
+    // SAFETY: CPython's function of this name has this type in all versions that export it; a null
+    // pointer is `None`.
+    *FOUND.get_or_init(|| unsafe {
+        std::mem::transmute::<*mut c_void, Option<Vectorcall>>(symbol(c"PyObject_Vectorcall"))
     })
+}
+
+/// Returns a function of CPython's that is not in the stable ABI of all versions; null if this one
+/// does not export it.
+pub fn symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: the name is null-terminated; the process and its libraries are searched.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
 /// Calls the function of a public function: the vectorcall protocol's entry.
@@ -81,13 +84,8 @@ pub unsafe extern "C" fn call_vector(
     count: usize,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let Some(vectorcall) = object_vectorcall() else {
-        // SAFETY: as for this function.
-        return unsafe { call_packed(this, arguments, count, names) };
-    };
     // SAFETY: `this` is a public function, which Python keeps alive during the call; its functions
-    // are called with Python's arguments, unchanged. By the protocol there
-    // are as many arguments as `given`.
+    // are called with Python's arguments, unchanged. By the protocol there are as many as `given`.
     unsafe {
         let this = &*this.cast::<PublicFunction>();
         if this.shown.is_some() && !this.recover.is_null() {
@@ -98,7 +96,10 @@ pub unsafe extern "C" fn call_vector(
                 return this.guarded(run);
             }
         }
-        let result = vectorcall(this.chosen(), arguments, count, names);
+        let result = match object_vectorcall() {
+            Some(vectorcall) => vectorcall(this.chosen(), arguments, count, names),
+            None => this.call_packed(arguments, count, names),
+        };
         if result.is_null() {
             return this.fail(|py| packed(py, arguments, count, names));
         }
@@ -122,63 +123,12 @@ unsafe fn public_closure(result: *mut ffi::PyObject, make: Make) -> *mut ffi::Py
     // SAFETY: the caller gives the reference away.
     let closure = unsafe { Bound::from_owned_ptr(py, result) };
     let code = closure.getattr(intern!(py, "__code__"));
-    let file = code.and_then(|code| code.getattr(intern!(py, "co_filename")));
-    let file = file.and_then(|file| file.extract::<String>()).unwrap_or_default();
-    if !source::is_own(&file) {
+    if !code.is_ok_and(|code| source::is_own_code(&code)) {
         return closure.into_ptr();
     }
     match make(closure.clone()) {
         Ok(public) => public.into_ptr(),
         Err(_) => closure.into_ptr(),
-    }
-}
-
-/// Like [`call_vector`], by a tuple and a dict of the arguments.
-///
-/// # Safety
-/// As for [`call_vector`].
-unsafe fn call_packed(
-    this: *mut ffi::PyObject,
-    arguments: *const *mut ffi::PyObject,
-    count: usize,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: Python holds the GIL during a call.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: the arguments are Python's.
-    match unsafe { packed(py, arguments, count, names) } {
-        // SAFETY: as for this function.
-        Ok((args, kwargs)) => unsafe { call_tuple(this, args.as_ptr(), kwargs.as_ptr()) },
-        Err(error) => {
-            error.restore(py);
-            ptr::null_mut()
-        }
-    }
-}
-
-/// Calls the function of a public function: the type's `tp_call`.
-///
-/// # Safety
-/// As for [`call_vector`].
-pub unsafe extern "C" fn call_tuple(
-    this: *mut ffi::PyObject,
-    args: *mut ffi::PyObject,
-    kwargs: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: as in `call_vector`; `args` is a tuple, and `kwargs` a dict or null.
-    unsafe {
-        let this = &*this.cast::<PublicFunction>();
-        let result = ffi::PyObject_Call(this.chosen(), args, kwargs);
-        if !result.is_null() {
-            return result;
-        }
-        this.fail(|py| {
-            let args = Bound::from_borrowed_ptr(py, args).cast_into::<PyTuple>()?;
-            match Bound::from_borrowed_ptr_or_opt(py, kwargs) {
-                Some(kwargs) => Ok((args, kwargs.cast_into::<PyDict>()?)),
-                None => Ok((args, PyDict::new(py))),
-            }
-        })
     }
 }
 
@@ -212,6 +162,31 @@ impl PublicFunction {
     fn chosen(&self) -> *mut ffi::PyObject {
         let autocast = !self.under_autocast.is_null() && autocast().is_some();
         if autocast { self.under_autocast } else { self.function }
+    }
+
+    /// Calls the function with a tuple and a dict of the arguments.
+    ///
+    /// # Safety
+    /// Python holds the GIL; the arguments are those of a call by the vectorcall protocol.
+    unsafe fn call_packed(
+        &self,
+        arguments: *const *mut ffi::PyObject,
+        count: usize,
+        names: *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject {
+        // SAFETY: as for this function.
+        let py = unsafe { Python::assume_attached() };
+        // SAFETY: as for this function.
+        match unsafe { packed(py, arguments, count, names) } {
+            // SAFETY: the function is an object, and these are a tuple and a dict.
+            Ok((args, kwargs)) => unsafe {
+                ffi::PyObject_Call(self.chosen(), args.as_ptr(), kwargs.as_ptr())
+            },
+            Err(error) => {
+                error.restore(py);
+                ptr::null_mut()
+            }
+        }
     }
 
     /// Handles the error that is set: returns the result that `recover` finds, or null with the

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::call::{PublicFunction, call_tuple, call_vector, object_vectorcall};
+use super::call::{PublicFunction, call_vector, object_vectorcall, symbol};
 use super::present::ShownName;
 
 /// `Py_TPFLAGS_HAVE_VECTORCALL`: the flag of types whose objects have a vectorcall function. It is
@@ -163,7 +163,8 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
     ]));
     let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
     let mut slots = [
-        slot(ffi::Py_tp_call, call_tuple as *mut c_void),
+        // It calls the vectorcall function; all versions of CPython export it.
+        slot(ffi::Py_tp_call, symbol(c"PyVectorcall_Call")),
         slot(ffi::Py_tp_descr_get, bind as *mut c_void),
         slot(ffi::Py_tp_repr, represent as *mut c_void),
         slot(ffi::Py_tp_dealloc, free as *mut c_void),
@@ -200,7 +201,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
 ///         not name.
 ///     under_autocast: what is called instead under autocast.
 ///     recover: what is called after a TypeError or an AttributeError, or instead of the function if
-///         the first argument is an array or a tensor of PyTorch's: with the positional arguments,
+///         an argument is an array or a tensor of PyTorch's: with the positional arguments,
 ///         the named ones, the error or None, and whether the user's code has made the call; it
 ///         returns the result, or the error itself to have it raised unchanged, or raises another.
 #[pyfunction]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use gt::environment;
 use gt::ir::ops;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,8 +20,7 @@ static NAMES: LazyLock<RwLock<HashSet<&'static str>>> = LazyLock::new(|| {
 });
 
 /// Whether tracebacks keep the frames of GT's own code.
-static KEEPS_FRAMES: LazyLock<bool> =
-    LazyLock::new(|| std::env::var("GT_FULL_TRACEBACK").is_ok_and(|value| value == "1"));
+static KEEPS_FRAMES: LazyLock<bool> = LazyLock::new(|| environment::is_set("GT_FULL_TRACEBACK"));
 
 /// The name of an operation in errors, or none.
 #[derive(Clone, Copy)]
@@ -78,10 +78,12 @@ pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName, is_users: bool) 
 fn is_own(entry: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = entry.py();
     let frame = entry.getattr(intern!(py, "tb_frame"))?;
-    let file = frame.getattr(intern!(py, "f_code"))?.getattr(intern!(py, "co_filename"))?;
-    let file = file.cast::<PyString>()?.to_cow()?;
-    if file != "<string>" {
-        return Ok(source::is_own(&file));
+    let code = frame.getattr(intern!(py, "f_code"))?;
+    if source::is_own_code(&code) {
+        return Ok(true);
+    }
+    if code.getattr(intern!(py, "co_filename"))?.cast::<PyString>()? != "<string>" {
+        return Ok(false);
     }
     // The constructor of a data class belongs to the module of the class.
     let module = frame.getattr(intern!(py, "f_globals"))?.get_item(intern!(py, "__name__"))?;
