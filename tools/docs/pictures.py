@@ -5,7 +5,9 @@ is drawn.
 """
 
 import io
+import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -60,10 +62,17 @@ while True:
 """
 
 
-def start(*arguments: str) -> subprocess.Popen:
-    """Start Python with arguments, without output."""
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, *arguments], stdout=quiet, stderr=quiet)
+def start(*arguments: str, user: str = "ada") -> subprocess.Popen:
+    """Start Python with arguments as a user of this name, without output."""
+    quiet, environment = subprocess.DEVNULL, {**os.environ, "USER": user, "LOGNAME": user}
+    command = [sys.executable, *arguments]
+    return subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment)
+
+
+def without_host(text: str) -> str:
+    """Return a text in which this machine has another name, of the same width."""
+    host = socket.gethostname()
+    return text.replace(f"@{host}", "@" + "pc".ljust(len(host)))
 
 
 def gt(*arguments: str) -> subprocess.Popen:
@@ -90,7 +99,7 @@ def photograph(
     finally:
         tmux("kill-server")
     console = Console(record=True, width=width, height=height, file=io.StringIO())
-    console.print(Text.from_ansi(screen), end="")
+    console.print(Text.from_ansi(without_host(screen)), end="")
     drawn = console.export_svg(title=title)
     # Remove the fonts that would be loaded from the network.
     drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
@@ -112,8 +121,10 @@ def main() -> int:
         for name in ("gpu0", "gpu1"):
             keep(gt("worker", "-p", PORT, "--id", name, "--threads", "1"))
         time.sleep(1)
-        for program in (TRAINING, TRYING):
-            keep(start("-c", program))
+        programs = (("train.py", "ada", TRAINING), ("explore.py", "ben", TRYING))
+        for name, user, program in programs:
+            Path(folder, name).write_text(program)
+            keep(start(f"{folder}/{name}", user=user))
         time.sleep(3)
         top = [sys.executable, "-m", "gt", "top", "--port", PORT]
         photograph("top", f"gt top --port {PORT}", TOP_SIZE, top, 6)
@@ -121,6 +132,7 @@ def main() -> int:
             log = f"{folder}/{name}.log"
             trace = ["trace", "-s", seconds, "-n", events, "--port", PORT, "-o", log]
             assert gt(*trace).wait() == 0
+            Path(log).write_text(without_host(Path(log).read_text()))
             size = ["--width", "12", "--height", "5", "--dpi", "100"]
             picture = str(FOLDER / f"{name}.png")
             assert gt("visualize", log, "-o", picture, *size).wait() == 0
