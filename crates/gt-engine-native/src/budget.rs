@@ -35,6 +35,11 @@ impl Budget {
     pub fn set(&self, bytes: u64) {
         self.0.store(bytes.try_into().unwrap_or(i64::MAX), Ordering::Relaxed);
     }
+
+    /// Returns the bytes that are left.
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed).max(0) as u64
+    }
 }
 
 /// Returns the budget that this thread currently allocates from.

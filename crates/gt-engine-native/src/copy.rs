@@ -135,7 +135,7 @@ pub fn of(from: &Tensor) -> Result<Tensor, EngineError> {
 
 /// Returns a contiguous copy as [`of`] does, in parallel if the tensor is large.
 pub fn of_with(threads: &mut Threads, from: &Tensor) -> Result<Tensor, EngineError> {
-    let count = threads.count();
+    let count = threads.ways();
     if from.numel() < PARALLEL || count == 1 {
         return of(from);
     }

@@ -230,13 +230,13 @@ fn general(
 /// in the same way, and the kernel works in place.
 unsafe fn split(threads: &mut Threads, job: &ElementwiseJob, numel: usize, parallel: usize) {
     let (rows, columns) = (job.loops.rows(), job.loops.inner());
-    if numel < parallel || threads.count() == 1 {
+    if numel < parallel || threads.ways() == 1 {
         // SAFETY: the caller's promise; these are all rows and columns.
         return unsafe { part(job, 0..rows, 0..columns) };
     }
     let by_columns = columns >= rows;
     let length = if by_columns { columns } else { rows };
-    let pieces = (threads.count() * 4).min(numel / PIECE).clamp(1, length);
+    let pieces = (threads.ways() * 4).min(numel / PIECE).clamp(1, length);
     // Parts of whole blocks keep the vectors of each thread aligned.
     let step = length.div_ceil(pieces);
     let step = if by_columns { step.next_multiple_of(BLOCK) } else { step };

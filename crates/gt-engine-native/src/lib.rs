@@ -17,7 +17,8 @@
 //! - Creation: [`create`], [`random`], [`samplers`].
 //! - Plans: [`program`] runs many operations as one.
 //! - The machine: [`simd`] (instruction sets), [`threads`] over [`thread_pool`], [`processor`]
-//!   (which processor a thread runs on).
+//!   (which processor a thread runs on). [`pausable`] calls stop at a [`gate`] between the pieces of
+//!   their loops.
 //!
 //! An operation writes into its first operand's memory if nothing else refers to it. Neighbours:
 //! `gt-worker` defines the engine's interface and calls it; `gt-linalg` and `gt-simd` are libraries
@@ -39,6 +40,7 @@ mod elementwise;
 mod extreme;
 mod fold;
 mod fourier;
+mod gate;
 mod half_floats;
 mod index;
 mod kernel;
@@ -48,6 +50,7 @@ mod math;
 mod matmul;
 mod normalization;
 mod parts;
+mod pausable;
 mod pooling;
 pub mod processor;
 mod program;
@@ -71,6 +74,7 @@ mod unary;
 mod uninit;
 mod via_f64;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gt_ir::instruction::Operands;
@@ -78,6 +82,7 @@ use gt_ir::operation::ResultKind;
 use gt_ir::ops::custom;
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData};
 use gt_worker::mismatch::Mismatch;
+use gt_worker::pausable::{EngineCall, PausableCall};
 use gt_worker::plan::InputValue;
 use gt_worker::{Engine, EngineError, SharedBuffer};
 
@@ -85,6 +90,7 @@ use crate::budget::Budget;
 use crate::element::compute_dtype;
 use crate::elementwise::{PARALLEL, PARALLEL_FUNCTIONS};
 use crate::kernel::{ByDType, Kernel};
+use crate::pausable::CallThreads;
 pub use crate::program::NativeProgram;
 use crate::table::Lowering;
 pub use crate::tensor::Tensor;
@@ -104,6 +110,7 @@ pub struct NativeEngine {
     listener: Option<PrepareListener>,
     keeper: Option<MismatchKeeper>,
     budget: &'static Budget,
+    calls: CallThreads,
 }
 
 /// Returns a description of everything that the bits of results depend on: version, architecture
@@ -121,7 +128,14 @@ impl NativeEngine {
         // faster when the weights are not copied first.
         gemm::set_lhs_packing_threshold_single_thread(32);
         let (threads, started) = (Threads::new(threads), Instant::now());
-        NativeEngine { threads, started, listener: None, keeper: None, budget: Budget::new() }
+        NativeEngine {
+            threads,
+            started,
+            listener: None,
+            keeper: None,
+            budget: Budget::new(),
+            calls: CallThreads::default(),
+        }
     }
 
     /// Sets a listener for prepared plans: the plan, the program, and how long preparing it took.
@@ -144,7 +158,7 @@ impl NativeEngine {
 
 impl Engine for NativeEngine {
     type Tensor = Tensor;
-    type Program = NativeProgram;
+    type Program = Arc<NativeProgram>;
 
     fn name(&self) -> &str {
         "native"
@@ -215,18 +229,18 @@ impl Engine for NativeEngine {
         }
     }
 
-    fn prepare(&mut self, plan: &gt_worker::plan::Plan) -> Result<NativeProgram, EngineError> {
+    fn prepare(&mut self, plan: &gt_worker::plan::Plan) -> Result<Arc<NativeProgram>, EngineError> {
         let started = Instant::now();
         let program = NativeProgram::new(plan.clone());
         if let Some(listener) = &self.listener {
             listener(plan, &program, started.elapsed());
         }
-        Ok(program)
+        Ok(Arc::new(program))
     }
 
     fn launch(
         &mut self,
-        program: &mut NativeProgram,
+        program: &mut Arc<NativeProgram>,
         inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         program.launch(self, inputs)
@@ -238,15 +252,16 @@ impl Engine for NativeEngine {
         true
     }
 
-    fn is_unchecked(&mut self, program: &mut NativeProgram) -> bool {
+    fn is_unchecked(&mut self, program: &mut Arc<NativeProgram>) -> bool {
         program.is_unchecked()
     }
 
-    fn judge(&mut self, program: &mut NativeProgram, wrong: Option<&str>) {
+    fn judge(&mut self, program: &mut Arc<NativeProgram>, wrong: Option<&str>) {
         if let Some(text) = wrong {
             tracing::warn!("a fused sequence gave {text}; it is run operation by operation");
         }
-        program.judge(wrong.is_none());
+        // No call that can be paused runs it before it is checked.
+        Arc::get_mut(program).expect("nothing else refers to it").judge(wrong.is_none());
     }
 
     fn report(&mut self, mismatch: &Mismatch) -> Option<String> {
@@ -285,8 +300,20 @@ impl Engine for NativeEngine {
         buffer::release_cached();
     }
 
+    fn can_pause(&self) -> bool {
+        true
+    }
+
+    fn begin<'a>(
+        &mut self,
+        call: EngineCall<'a, NativeEngine>,
+    ) -> Result<Box<dyn PausableCall<Tensor>>, EngineCall<'a, NativeEngine>> {
+        self.begin_call(call)
+    }
+
     fn after_fork(&mut self) {
         self.threads.after_fork();
+        self.calls.after_fork();
     }
 }
 

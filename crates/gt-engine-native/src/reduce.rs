@@ -143,7 +143,7 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &ArrangedTensor, o
     }
     let values = x.tensor.as_slice::<T>();
     assert!(out.len() == outer * inner && values.len() == outer * reduced * inner);
-    if values.len() < PARALLEL || threads.count() == 1 && outer * inner > 1 {
+    if values.len() < PARALLEL || threads.ways() == 1 && outer * inner > 1 {
         return pieces::fold_slices::<T, F>(values, out, reduced, inner);
     }
     if outer * inner == 1 {

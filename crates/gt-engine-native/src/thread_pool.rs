@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
 use crate::budget::{self, Budget};
+use crate::gate::Gate;
 use crate::processor;
 
 /// How often a helper polls for another job before it sleeps: some 300 microseconds, as long as a
@@ -67,6 +68,8 @@ struct PoolJob<'a> {
     next: AtomicUsize,
     /// The budget that the caller allocates from.
     budget: Option<&'static Budget>,
+    /// The gate between the pieces, if the job can be paused.
+    gate: Option<&'a Gate>,
 }
 
 impl PoolJob<'_> {
@@ -79,6 +82,7 @@ impl PoolJob<'_> {
                 if piece >= self.pieces {
                     return;
                 }
+                let _inside = self.gate.map(Inside::new);
                 (self.body)(piece);
             }
         }));
@@ -86,6 +90,22 @@ impl PoolJob<'_> {
             self.next.fetch_max(self.pieces, Ordering::Relaxed);
         }
         done
+    }
+}
+
+/// A thread inside a gate, which it leaves when this is dropped.
+struct Inside<'a>(&'a Gate);
+
+impl Inside<'_> {
+    fn new(gate: &Gate) -> Inside<'_> {
+        gate.enter();
+        Inside(gate)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
@@ -108,10 +128,11 @@ impl ThreadPool {
 
     /// Calls `body` once for each number below `pieces`, on this thread and the helpers. A panic of
     /// one of the calls is resumed here. The pool runs one job at a time, so this takes `&mut
-    /// self`.
-    pub fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
+    /// self`. All threads stop at the gate between pieces, if there is one; the calling thread is
+    /// inside of it.
+    pub fn run(&mut self, pieces: usize, gate: Option<&Gate>, body: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
-        let job = PoolJob { body, pieces, next, budget: budget::current() };
+        let job = PoolJob { body, pieces, next, budget: budget::current(), gate };
         let board = &self.board;
         board.caller.store(processor::current(), Ordering::Relaxed);
         board.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
@@ -125,12 +146,18 @@ impl ThreadPool {
                 helper.thread.unpark();
             }
         }
+        if let Some(gate) = gate {
+            gate.leave();
+        }
         let own = job.work();
         drop(close_guard);
         // Taken in any case, so that no later job reports it.
         let panic = board.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = own.err().or(panic) {
             resume_unwind(panic);
+        }
+        if let Some(gate) = gate {
+            gate.enter();
         }
     }
 }

@@ -1,18 +1,48 @@
 //! Parallel loops. The threads start with the first loop that is large enough.
 
+use std::sync::Arc;
+
+use crate::gate::Gate;
 use crate::thread_pool::ThreadPool;
+
+/// The number of ways in which the loops of a call that can be paused are split at least.
+const CUTS: usize = 16;
 
 /// Splits work over threads. The calling thread takes part, so there is one helper less than
 /// threads.
 pub struct Threads {
     count: usize,
     pool: Option<ThreadPool>,
+    /// The gate between the pieces, of a call that can be paused.
+    gate: Option<Arc<Gate>>,
 }
 
 impl Threads {
     /// Creates the loops of this many threads, at least one. No thread starts yet.
     pub fn new(count: usize) -> Threads {
-        Threads { count: count.max(1), pool: None }
+        Threads { count: count.max(1), pool: None, gate: None }
+    }
+
+    /// As [`Threads::new`], with loops that stop at a gate. The calling thread is inside of it.
+    #[cfg(test)]
+    pub fn with_gate(count: usize, gate: Arc<Gate>) -> Threads {
+        Threads { gate: Some(gate), ..Threads::new(count) }
+    }
+
+    /// Sets the gate at which loops stop. The calling thread is inside of it.
+    pub fn set_gate(&mut self, gate: Option<Arc<Gate>>) {
+        self.gate = gate;
+    }
+
+    /// Returns whether loops stop at a gate.
+    pub fn have_gate(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Returns the number of ways in which a large loop is split: one for each thread, or more if it
+    /// can be paused.
+    pub fn ways(&self) -> usize {
+        if self.have_gate() { self.count.max(CUTS) } else { self.count }
     }
 
     /// Returns the number of threads, the calling one included.
@@ -38,10 +68,17 @@ impl Threads {
     /// Runs [`Threads::for_each`]. It is compiled once, for the hundreds of closures that kernels
     /// pass.
     fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
+        let gate = self.gate.as_deref();
         if self.count.min(pieces) < 2 {
-            (0..pieces).for_each(body);
+            for piece in 0..pieces {
+                if let Some(gate) = gate {
+                    gate.pass();
+                }
+                body(piece);
+            }
         } else {
-            self.pool.get_or_insert_with(|| ThreadPool::new(self.count - 1)).run(pieces, body);
+            let pool = self.pool.get_or_insert_with(|| ThreadPool::new(self.count - 1));
+            pool.run(pieces, gate, body);
         }
     }
 

@@ -156,7 +156,7 @@ impl JoiningEngine {
 
 impl Engine for JoiningEngine {
     type Tensor = Tensor;
-    type Program = NativeProgram;
+    type Program = Arc<NativeProgram>;
 
     fn name(&self) -> &str {
         "joining"
@@ -184,23 +184,23 @@ impl Engine for JoiningEngine {
         self.native.run(operation, operands, attributes, output)
     }
 
-    fn prepare(&mut self, plan: &Plan) -> Result<NativeProgram, EngineError> {
+    fn prepare(&mut self, plan: &Plan) -> Result<Arc<NativeProgram>, EngineError> {
         self.native.prepare(plan)
     }
 
     fn launch(
         &mut self,
-        program: &mut NativeProgram,
+        program: &mut Arc<NativeProgram>,
         inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         self.native.launch(program, inputs)
     }
 
-    fn is_unchecked(&mut self, program: &mut NativeProgram) -> bool {
+    fn is_unchecked(&mut self, program: &mut Arc<NativeProgram>) -> bool {
         self.native.is_unchecked(program)
     }
 
-    fn judge(&mut self, program: &mut NativeProgram, wrong: Option<&str>) {
+    fn judge(&mut self, program: &mut Arc<NativeProgram>, wrong: Option<&str>) {
         self.native.judge(program, wrong);
     }
 

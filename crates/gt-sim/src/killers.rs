@@ -40,7 +40,7 @@ impl MortalEngine {
 
 impl Engine for MortalEngine {
     type Tensor = Value;
-    type Program = NativeProgram;
+    type Program = Arc<NativeProgram>;
 
     fn name(&self) -> &str {
         "mortal"
@@ -71,23 +71,23 @@ impl Engine for MortalEngine {
         self.native.run(operation, operands, attributes, output)
     }
 
-    fn prepare(&mut self, plan: &Plan) -> std::result::Result<NativeProgram, EngineError> {
+    fn prepare(&mut self, plan: &Plan) -> std::result::Result<Arc<NativeProgram>, EngineError> {
         self.native.prepare(plan)
     }
 
     fn launch(
         &mut self,
-        program: &mut NativeProgram,
+        program: &mut Arc<NativeProgram>,
         inputs: &mut [InputValue<Value>],
     ) -> std::result::Result<Vec<Value>, EngineError> {
         self.native.launch(program, inputs)
     }
 
-    fn is_unchecked(&mut self, program: &mut NativeProgram) -> bool {
+    fn is_unchecked(&mut self, program: &mut Arc<NativeProgram>) -> bool {
         self.native.is_unchecked(program)
     }
 
-    fn judge(&mut self, program: &mut NativeProgram, wrong: Option<&str>) {
+    fn judge(&mut self, program: &mut Arc<NativeProgram>, wrong: Option<&str>) {
         self.native.judge(program, wrong);
     }
 

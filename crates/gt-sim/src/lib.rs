@@ -8,7 +8,7 @@
 //!   receipt; `meetings`: engines' collective calls; `accounts`: counters.
 //! - [`faults`]: links that break, are slow or silent; workers that crash and restart.
 //! - [`driver`]: runs a real client session in a world.
-//! - [`fabric`]: engines with collectives.
+//! - [`fabric`]: engines with collectives; `slow`: engines with calls that are paused.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
 //! - [`deaths`]: repeated deaths, after which every bit is that of an undisturbed run.
 //! - `power`: all processes die at once, and resume from their disks.
@@ -32,6 +32,7 @@ mod meetings;
 mod mutate;
 mod power;
 mod restart;
+mod slow;
 mod world;
 
 pub use accounts::Traffic;

@@ -19,6 +19,7 @@ use crate::killers::MortalEngine;
 use crate::links::{Delays, End, Flight, LinkEvents, Load};
 use crate::power::WorkerFolder;
 use crate::restart::DurableWorld;
+use crate::slow::SlowEngine;
 
 /// The most steps until nothing more happens.
 const MOST_STEPS: u64 = 1_000_000;
@@ -182,6 +183,9 @@ impl World {
             (Some(hub), _) => {
                 let engine = JoiningEngine::new(Arc::clone(hub));
                 Box::new(Worker::new(name, engine).with_options(options))
+            }
+            (None, None) if options.pauses => {
+                Box::new(Worker::new(name, SlowEngine::new()).with_options(options))
             }
             (None, None) => Box::new(Worker::new(name, NativeEngine::new(1)).with_options(options)),
         }

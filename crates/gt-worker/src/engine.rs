@@ -9,6 +9,7 @@ use gt_ir::statistics::Compilation;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData, Trace, WorkerId};
 
 use crate::mismatch::Mismatch;
+use crate::pausable::{EngineCall, PausableCall};
 use crate::plan::{InputValue, Plan, numbers};
 
 /// An engine's error, with a message for the user.
@@ -204,6 +205,21 @@ pub trait Engine: Send {
     /// The bytes of the device's memory, if it is not the host's.
     fn memory(&self) -> Option<u64> {
         None
+    }
+
+    /// Returns whether it can pause long calls: see [`Engine::begin`].
+    fn can_pause(&self) -> bool {
+        false
+    }
+
+    /// Begins a call that can be paused. Returns the call itself if it cannot begin another one
+    /// now. While it computes, the engine may read and create tensors, and run other calls once it
+    /// is paused.
+    fn begin<'a>(
+        &mut self,
+        call: EngineCall<'a, Self>,
+    ) -> Result<Box<dyn PausableCall<Self::Tensor>>, EngineCall<'a, Self>> {
+        Err(call)
     }
 
     /// Returns whether operations return before the device has completed them. Then only the device

@@ -140,6 +140,28 @@ impl Emitter {
             Some(OpenEvent { incarnation, event, work: 0, failed_before: stats.operations_failed });
     }
 
+    /// The kind and the subject of the open event.
+    pub fn open_subject(&self) -> Option<(EventKind, Subject)> {
+        let Event { kind, what, signal, tensor, .. } = self.open.as_ref()?.event;
+        Some((kind, Subject { what, signal, tensor }))
+    }
+
+    /// Begins another event of an instruction, or a program, that was paused, unless its event is
+    /// still open.
+    pub fn resume(
+        &mut self,
+        kind: EventKind,
+        subject: Subject,
+        now: Duration,
+        stats: &WorkerStats,
+    ) {
+        if self.open.is_none() {
+            self.begin(kind, subject, now, stats);
+            // It is counted once.
+            self.open.iter_mut().for_each(|open| open.event.count = 0);
+        }
+    }
+
     /// Sets the number of instructions, and their mix of activities, of the open event, an
     /// iteration or a batch.
     pub fn spans(&mut self, instructions: u64, parts: Mix) {

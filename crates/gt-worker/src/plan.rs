@@ -55,6 +55,12 @@ impl Plan {
         key
     }
 
+    /// Returns the estimated work of its steps.
+    pub fn work(&self) -> u64 {
+        let steps = self.trace.steps.iter();
+        steps.map(|step| step.operation.work(&self.trace.metas(&step.operands), step.output)).sum()
+    }
+
     /// Returns the mix of its steps' activities, weighted by work.
     pub fn mix(&self) -> Mix {
         Mix::new(self.trace.steps.iter().map(|step| {

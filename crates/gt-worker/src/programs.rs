@@ -12,6 +12,7 @@ use gt_ir::statistics::{CompilationStats, Sequence};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::engine::{Engine, EngineError, guarded, launch_plainly};
+use crate::pausable::{EngineCall, PausableCall};
 use crate::plan::{InputValue, Plan, numbers};
 use crate::simplify::simplify;
 use crate::verify::{self, CheckOutcome, Checks};
@@ -36,6 +37,8 @@ struct CachedProgram<P, T> {
     key: Vec<u8>,
     plan: Plan,
     mix: Mix,
+    /// The estimated work of its operations.
+    work: u64,
     last_uses: Vec<Option<u32>>,
     /// Whether the plan has a varying attribute.
     varies: bool,
@@ -88,13 +91,14 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         let (launches, checks) = (0, Checks::default());
         let (saved, taken) = (Duration::ZERO, Duration::ZERO);
         let varies = plan.trace.steps.iter().any(|step| !step.varying.is_empty());
-        let mix = plan.mix();
+        let (mix, work) = (plan.mix(), plan.work());
         let evicted = self.entries.insert(
             number,
             CachedProgram {
                 key,
                 plan,
                 mix,
+                work,
                 last_uses,
                 varies,
                 program,
@@ -167,6 +171,46 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
             return result;
         }
         self.launch_checked(engine, number, inputs)
+    }
+
+    /// The estimated work of a program that needs no comparison.
+    pub fn checked_work<E: Engine<Program = P>>(
+        &mut self,
+        engine: &mut E,
+        number: u64,
+    ) -> Option<u64> {
+        let entry = self.entries.peek_mut(&number)?;
+        (!engine.is_unchecked(&mut entry.program)).then_some(entry.work)
+    }
+
+    /// Begins to run a program that needs no comparison, as a call that can be paused. Returns its
+    /// inputs if that is not possible.
+    pub fn begin<E: Engine<Program = P, Tensor = T>>(
+        &mut self,
+        engine: &mut E,
+        number: u64,
+        inputs: Vec<InputValue<T>>,
+    ) -> Result<Box<dyn PausableCall<T>>, Vec<InputValue<T>>> {
+        let Some(entry) = self.entries.get(&number) else { return Err(inputs) };
+        if entry.varies && entry.plan.trace.check_varying(numbers(&inputs)).is_err() {
+            return Err(inputs);
+        }
+        match engine.begin(EngineCall::Program { program: &entry.program, inputs }) {
+            Ok(call) => {
+                self.stats.cache_hits += u64::from(entry.launches > 0);
+                entry.launches += 1;
+                Ok(call)
+            }
+            Err(EngineCall::Program { inputs, .. }) => Err(inputs),
+            Err(EngineCall::Operation(_)) => unreachable!("the call itself is returned"),
+        }
+    }
+
+    /// Adds the time of a launch that has begun by itself.
+    pub fn add_time(&mut self, number: u64, taken: Duration) {
+        if let Some(entry) = self.entries.peek_mut(&number) {
+            entry.taken += taken;
+        }
     }
 
     /// Runs a program and compares it with its operations run one by one.

@@ -133,6 +133,8 @@ pub struct Options {
     /// Whether turns are measured by the engine's clock; otherwise their cost is a deterministic
     /// estimate.
     pub is_timed: bool,
+    /// Whether long calls are paused for other sessions, if the engine can.
+    pub pauses: bool,
     /// The bytes that tensors may take in the device's memory; `None` for no limit.
     pub memory: Option<u64>,
     /// The bytes that may spill to disk; 0 disables it.
@@ -149,6 +151,7 @@ impl Default for Options {
             batch_size: 1,
             check_nan: false,
             is_timed: true,
+            pauses: false,
             memory: None,
             spill: 0,
             spill_from: 64 << 10,
@@ -197,6 +200,10 @@ pub trait Work: Send {
     /// Turns events on or off. Their times are of the clock that shows `now`: the dispatcher's own
     /// if in one process, or else one that the dispatcher translates.
     fn observe(&mut self, on: bool, now: Duration);
+
+    /// Has long calls paused for other sessions from now on, if the engine can: not in a process that may
+    /// fork, as a paused call has a thread.
+    fn allow_pauses(&mut self);
 
     /// Flushes unsent events to `out`, for drivers that are idle.
     fn report(&mut self, out: &mut Vec<Out>);

@@ -8,6 +8,7 @@ mod exchanges;
 mod executor;
 mod iterations;
 mod memory;
+mod preemption;
 mod sharing;
 mod unwanted;
 mod warmth;

@@ -33,6 +33,11 @@ const PARALLEL_BY_VECTOR: usize = 1 << 19;
 const PIECE: usize = 1 << 22;
 const PIECES: usize = 8;
 
+/// The least rows and columns, and multiplications, of a tile of a product that can be paused: about a
+/// millisecond, of which repeated packing takes less than a hundredth.
+const TILE: usize = 256;
+const TILE_WORK: usize = 1 << 27;
+
 /// gemm sums results of up to this many elements in another order if both operands are contiguous
 /// along the depth.
 const BY_DEPTH: usize = 256;
@@ -206,10 +211,22 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
         [0, 1].map(|k| offsets[k] + column * loops.inner_stride(k))
     };
     let size = rows * columns;
+    if threads.have_gate() && size * depth >= 2 * TILE_WORK {
+        for (index, out) in out.chunks_exact_mut(size).enumerate() {
+            let [left, right] = at(index);
+            // SAFETY: the offsets are those of a matrix of the batch, to which both tensors
+            // broadcast; this call has exclusive access to the part of the output.
+            unsafe {
+                let (a, b) = (a.after(left), b.after(right));
+                split(threads, lengths, a, b, out.as_mut_ptr().cast());
+            }
+        }
+        return;
+    }
     let step = if count * size * depth.max(1) < PARALLEL {
         count
     } else {
-        count.div_ceil(threads.count() * 4)
+        count.div_ceil(threads.ways() * 4)
     };
     threads.for_each_part(out, step * size, |piece, out| {
         for (index, out) in out.chunks_exact_mut(size).enumerate() {
@@ -246,8 +263,12 @@ unsafe fn split<T: Number>(
     out: *mut T,
 ) {
     let ProductLengths { rows, depth, columns } = lengths;
+    if threads.have_gate() && !is_by_vector::<T>(lengths) {
+        // SAFETY: the caller's promise.
+        return unsafe { tiles(threads, lengths, a, b, out) };
+    }
     let parallel = if is_by_vector::<T>(lengths) { PARALLEL_BY_VECTOR } else { PARALLEL };
-    if rows * columns * depth < parallel || threads.count() == 1 {
+    if rows * columns * depth < parallel || threads.ways() == 1 {
         // SAFETY: the caller's promise; the rows are contiguous.
         return unsafe { product(lengths, a, b, out, columns) };
     }
@@ -255,8 +276,8 @@ unsafe fn split<T: Number>(
     let by_rows = rows > columns;
     let length = if by_rows { rows } else { columns };
     // Multiples of gemm's registers.
-    let most = threads.count() * PIECES;
-    let pieces = (rows * columns * depth / PIECE).clamp(threads.count(), most);
+    let most = threads.ways() * PIECES;
+    let pieces = (rows * columns * depth / PIECE).clamp(threads.ways(), most);
     let least = least_part(length, rows.min(columns));
     let step = length.div_ceil(pieces).next_multiple_of(16).max(least);
     let count = length.div_ceil(step);
@@ -282,6 +303,75 @@ unsafe fn split<T: Number>(
     });
 }
 
+/// Computes one product in tiles of rows and columns, between which it can be paused.
+///
+/// # Safety
+/// As for [`split`].
+unsafe fn tiles<T: Number>(
+    threads: &mut Threads,
+    lengths: ProductLengths,
+    a: Matrix<T>,
+    b: Matrix<T>,
+    out: *mut T,
+) {
+    let columns = lengths.columns;
+    let (by_rows, by_columns) = tile_cuts(lengths);
+    let is_transposed = is_better_transposed(lengths, a, b);
+    let out = SharedPtr::new(out);
+    threads.for_each(by_rows.count * by_columns.count, |piece| {
+        let (row, rows) = by_rows.part(piece / by_columns.count);
+        let (column, width) = by_columns.part(piece % by_columns.count);
+        let lengths = ProductLengths { rows, columns: width, ..lengths };
+        let (a, b) = (a.from(row, 0), b.from(0, column));
+        // SAFETY: a part of the rows and columns, for which the caller's promise holds; no other
+        // piece writes the same elements.
+        unsafe {
+            let out = out.get().add(row * columns + column);
+            if by_rows.count * by_columns.count == 1 {
+                product(lengths, a, b, out, columns);
+            } else {
+                large(lengths, a, b, out, columns, is_transposed);
+            }
+        }
+    });
+}
+
+/// Returns how the rows and the columns of a product are cut into tiles.
+fn tile_cuts(ProductLengths { rows, depth, columns }: ProductLengths) -> (Cuts, Cuts) {
+    let area = TILE_WORK / depth.max(1);
+    let side = area.isqrt().max(TILE);
+    // If one side of the product is short, the other one of its tiles is longer.
+    let tall = (area / columns.clamp(1, side)).max(side).next_multiple_of(16);
+    let wide = (area / rows.clamp(1, side)).max(side).next_multiple_of(16);
+    let by_rows = Cuts::new(rows, tall, least_part(rows, columns.min(wide)));
+    let by_columns = Cuts::new(columns, wide, least_part(columns, rows.min(tall)));
+    (by_rows, by_columns)
+}
+
+/// A length cut into parts of `step`, the last of which is longer if it would be shorter than
+/// allowed.
+struct Cuts {
+    length: usize,
+    step: usize,
+    count: usize,
+}
+
+impl Cuts {
+    fn new(length: usize, step: usize, least: usize) -> Cuts {
+        let step = step.max(least);
+        let count = length.div_ceil(step).max(1);
+        let last = length - (count - 1) * step;
+        let count = if count > 1 && last < least { count - 1 } else { count };
+        Cuts { length, step, count }
+    }
+
+    /// The start and the length of a part.
+    fn part(&self, index: usize) -> (usize, usize) {
+        let start = index * self.step;
+        (start, if index + 1 == self.count { self.length - start } else { self.step })
+    }
+}
+
 /// Returns the fewest rows or columns of a part for which gemm sums elements in the same order as
 /// for the whole: it uses another order for results of up to 256 elements, and of up to 64 rows and
 /// columns.
@@ -289,4 +379,36 @@ fn least_part(length: usize, other: usize) -> usize {
     let least = BY_DEPTH / other.max(1) + 1;
     let least = if length > 64 { least.max(65) } else { least };
     least.next_multiple_of(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_a_product_and_take_about_a_millisecond_each() {
+        for (rows, depth, columns, count) in [
+            (2048, 2048, 2048, 64),
+            (1024, 1024, 1024, 9),
+            (512, 512, 512, 1),
+            (8192, 8192, 8192, 1024),
+            (65, 4096, 100_000, 196),
+            (1_000_000, 64, 64, 31),
+            (300, 0, 300, 1),
+            (2, 2, 2, 1),
+        ] {
+            let (by_rows, by_columns) = tile_cuts(ProductLengths { rows, depth, columns });
+            assert_eq!(by_rows.count * by_columns.count, count, "{rows} x {depth} x {columns}");
+            for (cuts, length) in [(by_rows, rows), (by_columns, columns)] {
+                let mut end = 0;
+                for index in 0..cuts.count {
+                    let (start, part) = cuts.part(index);
+                    assert_eq!(start, end);
+                    assert!(cuts.count == 1 || part >= 65, "gemm would sum in another order");
+                    end = start + part;
+                }
+                assert_eq!(end, length);
+            }
+        }
+    }
 }

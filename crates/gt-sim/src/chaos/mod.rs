@@ -107,6 +107,7 @@ impl ScheduleRun<'_> {
             let (memory, spill) = (schedule.memory, u64::MAX);
             world.options = Options { memory, spill, spill_from: 0, ..world.options };
         }
+        world.options.pauses = schedule.pauses;
         (0..schedule.workers).for_each(|index| {
             world.start_worker(format!("w{index}"));
             // In order, and before the first session.

@@ -13,6 +13,8 @@ pub struct Schedule {
     pub delays: Delays,
     /// Whether engines have a fabric.
     pub joins: bool,
+    /// Whether engines have long calls that can be paused.
+    pub pauses: bool,
     /// Whether the worker connects only as the first sessions begin.
     pub late: bool,
     /// The weight that may be in flight to a lane.
@@ -55,6 +57,7 @@ impl Schedule {
             workers,
             delays: Delays { least: 1, most },
             joins: chance.below(4) == 0,
+            pauses: false,
             late: workers == 1 && chance.below(4) == 0,
             lane_window: [4, 64, 2 << 10][chance.below(3) as usize],
             memory: None,
@@ -90,6 +93,7 @@ impl Schedule {
             }
             schedule.faults.sort_by_key(|(at, _)| *at);
         }
+        schedule.pauses = seed % 3 == 1 && !schedule.joins;
         schedule.calm = schedule.sessions.iter().enumerate().map(is_calm).collect();
         schedule
     }

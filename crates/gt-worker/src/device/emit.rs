@@ -96,12 +96,17 @@ impl<E: Engine> Device<E> {
         self.events.begin(kind, subject, now, &self.stats);
     }
 
-    /// Ends the open event, as the worker's turn is over, and sends events if that is due.
-    pub fn pause(&mut self, out: &mut Vec<Out>) {
-        if self.events.is_on {
-            self.events.end(self.engine.now(), &self.stats);
-            self.send_events(false, out);
+    /// Ends the open event if the worker's turn `is_over`, and sends events if that is due.
+    pub fn pause(&mut self, is_over: bool, out: &mut Vec<Out>) {
+        if is_over {
+            self.end_event();
         }
+        self.send_events(false, out);
+    }
+
+    /// Ends the open event.
+    pub fn end_event(&mut self) {
+        self.events.end(self.engine.now(), &self.stats);
     }
 
     /// Sends the events if that is due or `at_once`.

@@ -31,6 +31,8 @@ pub(crate) enum PartRun {
     Compiling,
     /// It cannot be run as a plan; nothing was run.
     Refused,
+    /// It is the lane's call now.
+    Begun,
 }
 
 /// The iteration whose part is to be run.
@@ -88,13 +90,8 @@ impl<E: Engine> Device<E> {
         });
         let kept = part.kept.iter().map(|kept| (bound.tensor(kept.0), kept.1, kept.2));
         let launch = Launch { program: ready.program, is_warm, operations: part.operations };
-        if !self.launch(lane, launch, &given, numbers, kept) {
-            return PartRun::Refused;
-        }
-        for name in &part.freed {
-            self.free(lane, bound.tensor(*name));
-        }
-        PartRun::Done
+        let freed = part.freed.iter().map(|name| bound.tensor(*name));
+        self.launch(lane, launch, given, numbers, kept, freed)
     }
 
     /// Prepares a part for operands with these metas, unless it is prepared; returns whether it is.
@@ -235,6 +232,7 @@ impl<E: Engine> Device<E> {
 
     /// Runs instructions and frees one by one.
     pub fn run_plainly(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) {
+        let pauses = std::mem::take(&mut self.pauses);
         for (index, command) in commands.iter().enumerate() {
             if self.events.is_on {
                 self.emit_command(command);
@@ -247,10 +245,12 @@ impl<E: Engine> Device<E> {
                 _ => unreachable!("a part is of instructions and frees"),
             }
         }
+        self.pauses = pauses;
     }
 
     /// Runs the leading instructions and frees of a list as one plan, up to the batch size; returns
-    /// the number of commands. None run while they wait for their compiler.
+    /// the number of commands that are complete. None are while they wait for their compiler, or
+    /// are the lane's call.
     pub fn run_batch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -272,6 +272,10 @@ impl<E: Engine> Device<E> {
         match self.run_as_plan(lane, commands, patience).unwrap_or(PartRun::Refused) {
             PartRun::Done => {}
             PartRun::Compiling => return 0,
+            PartRun::Begun => {
+                lane.call.iter_mut().for_each(|call| call.stands_for(count));
+                return 0;
+            }
             PartRun::Refused => self.run_plainly(lane, commands),
         }
         count

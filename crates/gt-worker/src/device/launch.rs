@@ -6,6 +6,8 @@ use gt_ir::message::Failure;
 use gt_ir::{Meta, Scalar, SourceId, TensorId};
 
 use super::Device;
+use super::calls::BegunLaunch;
+use super::iterate::PartRun;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
 use crate::plan::{InputValue, Plan};
@@ -42,18 +44,19 @@ impl<E: Engine> Device<E> {
         program
     }
 
-    /// Runs a program, and stores its outputs under their ids. Returns false if it failed: then the
-    /// inputs are restored.
+    /// Runs a program, and stores its outputs under their ids; `freed` are freed after it. If it
+    /// failed, the inputs are restored. A long one is begun as the lane's call.
     pub fn launch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
-        Launch { program, is_warm, operations }: Launch,
-        given: &[GivenTensor],
+        launch: Launch,
+        given: Vec<GivenTensor>,
         numbers: impl Iterator<Item = Scalar>,
         kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
-    ) -> bool {
+        freed: impl Iterator<Item = TensorId>,
+    ) -> PartRun {
         let mut inputs: Vec<InputValue<E::Tensor>> = Vec::with_capacity(given.len());
-        for given in given {
+        for given in &given {
             // A dying input is moved, so that the program holds the only reference.
             let tensor = if given.dies {
                 lane.store.take(given.id).map(|(tensor, _)| tensor)
@@ -63,7 +66,57 @@ impl<E: Engine> Device<E> {
             inputs.push(tensor.map_or(InputValue::Taken, InputValue::Tensor));
         }
         inputs.extend(numbers.map(InputValue::Number));
+        if self.pauses
+            && launch.is_warm
+            && let Some(work) = self.programs.checked_work(&mut self.engine, launch.program)
+            && self.is_long(work)
+        {
+            let (kept, freed) = (kept.collect(), freed.collect());
+            let begun = BegunLaunch { launch, given, kept, freed, commands: None };
+            let Err((inputs, begun)) = self.begin_launch(lane, inputs, begun) else {
+                return PartRun::Begun;
+            };
+            let BegunLaunch { launch, given, kept, freed, .. } = begun;
+            return self.launch_now(
+                lane,
+                launch,
+                &given,
+                inputs,
+                kept.into_iter(),
+                freed.into_iter(),
+            );
+        }
+        self.launch_now(lane, launch, &given, inputs, kept, freed)
+    }
+
+    fn launch_now(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        launch: Launch,
+        given: &[GivenTensor],
+        mut inputs: Vec<InputValue<E::Tensor>>,
+        kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
+        freed: impl Iterator<Item = TensorId>,
+    ) -> PartRun {
+        let Launch { program, is_warm, .. } = launch;
         let launched = self.programs.launch(&mut self.engine, program, is_warm, &mut inputs);
+        if !self.settle_launch(lane, launch, given, inputs, launched, kept) {
+            return PartRun::Refused;
+        }
+        freed.for_each(|id| self.free(lane, id));
+        PartRun::Done
+    }
+
+    /// Stores the outputs of a launch, or restores its inputs; returns whether it has succeeded.
+    pub(super) fn settle_launch(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        Launch { program, is_warm, operations }: Launch,
+        given: &[GivenTensor],
+        inputs: Vec<InputValue<E::Tensor>>,
+        launched: Result<Vec<E::Tensor>, EngineError>,
+        kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
+    ) -> bool {
         let outputs = match launched {
             Ok(outputs) => outputs,
             Err(error) => {

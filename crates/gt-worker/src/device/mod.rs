@@ -4,10 +4,12 @@
 //! - [`run`]: single instructions; [`iterate`]: parts of iterations, as plans; [`launch`]: programs.
 //! - [`values`]: tensors from values, and back; [`charge`]: the memory of tensors; [`unspill`],
 //!   [`snapshots`]: what is not in the device's memory.
+//! - [`calls`]: long calls, which can be paused.
 //! - [`exchange`], [`collective`]: tensors assembled from other slots' pieces. [`commit`]: the end of
 //!   an optimizer step.
 //! - [`measure`], [`emit`]: the time that turns take, and events.
 
+pub(crate) mod calls;
 mod charge;
 mod collective;
 mod commit;
@@ -41,6 +43,8 @@ pub(crate) struct Device<E: Engine> {
     pub held: HeldTotals,
     pub programs: ProgramCache<E::Program, E::Tensor>,
     pub events: Emitter,
+    /// Whether long calls of this turn can be paused.
+    pub pauses: bool,
 }
 
 impl<E: Engine> Device<E> {
@@ -54,6 +58,7 @@ impl<E: Engine> Device<E> {
             held: HeldTotals::default(),
             programs: ProgramCache::default(),
             events: Emitter::new(),
+            pauses: false,
         }
     }
 

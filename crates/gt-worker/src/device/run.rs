@@ -8,6 +8,7 @@ use gt_ir::{Instruction, Meta, Operand, TensorId, WorkerCommand};
 use smallvec::SmallVec;
 
 use super::Device;
+use super::calls::Made;
 use crate::composite;
 use crate::engine::{Engine, EngineError, guarded, run_several};
 use crate::lane::Lane;
@@ -15,7 +16,7 @@ use crate::memory::need_of;
 use crate::store::Stored;
 
 /// Shapes and dtypes of operands.
-type Metas = SmallVec<[Operand<Meta>; 3]>;
+pub(super) type Metas = SmallVec<[Operand<Meta>; 3]>;
 
 impl<E: Engine> Device<E> {
     /// Fails an instruction for which there is no memory: for its results, or for operands to be
@@ -33,7 +34,7 @@ impl<E: Engine> Device<E> {
         self.fail_outputs(lane, instruction, &failure);
     }
 
-    /// Runs an instruction and returns its work. Operands freed by `dying`, the commands that
+    /// Runs an instruction and returns its work, or begins it as the lane's call. Operands freed by `dying`, the commands that
     /// follow, are passed by value, so that the engine may reuse their memory.
     pub fn run(
         &mut self,
@@ -103,15 +104,30 @@ impl<E: Engine> Device<E> {
         if self.events.is_on {
             metas.iter().filter_map(Operand::tensor).for_each(|meta| self.events.reads(meta));
         }
-        match self.compute(instruction, operands, &metas) {
+        let Some(operands) = self.begin_instruction(lane, instruction, operands, &metas) else {
+            return 1;
+        };
+        let made = self.compute(instruction, operands, &metas);
+        self.settle(lane, instruction, &metas, made)
+    }
+
+    /// Stores the results of an instruction, or its failure. Returns its work.
+    pub(super) fn settle(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        instruction: &Instruction,
+        metas: &Metas,
+        made: Made<E::Tensor>,
+    ) -> u64 {
+        match made {
             Ok(made) => {
                 for ((id, meta), tensor) in instruction.outputs().zip(made) {
                     self.keep(lane, (id, tensor, meta, instruction.source), instruction.reads());
                 }
-                instruction.operation.work(&metas, instruction.meta())
+                instruction.operation.work(metas, instruction.meta())
             }
             Err(error) => {
-                let failure = self.failure(instruction, &metas, self.explain(lane, &error));
+                let failure = self.failure(instruction, metas, self.explain(lane, &error));
                 let largest = self.largest_if_full(lane, &error);
                 let failure = Failure { largest, ..Arc::unwrap_or_clone(failure) };
                 self.fail_outputs(lane, instruction, &Arc::new(failure));
@@ -129,7 +145,7 @@ impl<E: Engine> Device<E> {
         instruction: &Instruction,
         operands: Operands<E::Tensor>,
         metas: &Metas,
-    ) -> Result<SmallVec<[E::Tensor; 1]>, EngineError> {
+    ) -> Made<E::Tensor> {
         let (operation, attributes) = (instruction.operation, &instruction.attributes);
         instruction.check(metas).map_err(EngineError::Other)?;
         let meta = instruction.meta();

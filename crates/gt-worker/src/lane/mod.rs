@@ -23,6 +23,7 @@ use self::iteration::{Iteration, RunningIteration, Templates};
 use self::keeping::Keeping;
 use self::queue::Queue;
 use self::undone::Undone;
+use crate::device::calls::LaneCall;
 use crate::memory::{LaneMemory, records};
 use crate::store::Store;
 
@@ -34,6 +35,8 @@ pub(crate) struct Lane<T> {
     pub exchanges: Exchanges<T>,
     /// The iteration that it is running.
     pub running: Option<RunningIteration>,
+    /// The long call that it has begun: the command, or the part of the iteration, that is next.
+    pub call: Option<Box<LaneCall<T>>>,
     /// The workers that the session's slots are on.
     pub slots: Vec<WorkerId>,
     pub warmth: Warmth,
@@ -105,6 +108,7 @@ impl<T> Lane<T> {
             templates: Templates::default(),
             exchanges: Exchanges::default(),
             running: None,
+            call: None,
             slots: Vec::new(),
             warmth: Warmth::default(),
             untold: 0,

@@ -49,6 +49,8 @@ pub(crate) struct HeldTotals {
     pub writing: FxHashMap<u64, u64>,
     /// Bytes that are granted to commands that have waited for them.
     pub granted: u64,
+    /// Bytes that paused calls have allocated.
+    pub in_calls: u64,
     /// The bytes of snapshots, if they are in the same memory.
     pub snapshots: u64,
     /// Of these, the bytes that are being written to disk.

@@ -43,11 +43,11 @@ impl<E: Engine> Turn<'_, E> {
     /// does not fit in memory, runs step by step. Returns false if it waits for an exchange or a
     /// compiler.
     pub(super) fn run_part(&mut self) -> bool {
-        let Some(mut running) = self.lane.running.take() else { return false };
+        let Some(running) = self.lane.running.take() else { return false };
         let Some(mut known) = self.lane.templates.take_known(running.generation) else {
             return true;
         };
-        let mut waits = false;
+        let (mut waits, mut ended) = (false, None);
         if let Some(part) = known.parts.get_mut(running.part) {
             let bound = &running.bound;
             let (waits_for_others, is_away) = self.absent(part, bound);
@@ -76,20 +76,7 @@ impl<E: Engine> Turn<'_, E> {
                 };
                 self.compiles = run == PartRun::Compiling;
                 waits = self.compiles;
-                match run {
-                    PartRun::Done => {
-                        self.device.stats.hot_instructions += part.operations;
-                        running.part += 1;
-                    }
-                    PartRun::Refused => {
-                        let steps = &running.template.steps[part.steps.clone()];
-                        let slot = self.lane.id.slot;
-                        let command = |step: &Step| step.command(bound, bound.transfer, slot);
-                        let commands = steps.iter().filter_map(command).collect();
-                        running.steps = Some(PartSteps { commands, next: 0 });
-                    }
-                    PartRun::Compiling => {}
-                }
+                ended = Some(run);
             }
         }
         let is_done = running.part >= known.parts.len();
@@ -97,7 +84,32 @@ impl<E: Engine> Turn<'_, E> {
         if !is_done {
             self.lane.running = Some(running);
         }
+        ended.into_iter().for_each(|run| self.end_part(run));
         !waits
+    }
+
+    /// Goes on to the next part, or to the steps of this one if it cannot be run as a plan.
+    pub(super) fn end_part(&mut self, run: PartRun) {
+        let Some(mut running) = self.lane.running.take() else { return };
+        let part = self.lane.templates.part(running.generation, running.part);
+        match (run, part) {
+            (PartRun::Done, part) => {
+                self.device.stats.hot_instructions += part.map_or(0, |part| part.operations);
+                running.part += 1;
+            }
+            (PartRun::Refused, Some(part)) => {
+                let (bound, slot) = (&running.bound, self.lane.id.slot);
+                let steps = &running.template.steps[part.steps.clone()];
+                let command = |step: &Step| step.command(bound, bound.transfer, slot);
+                let commands = steps.iter().filter_map(command).collect();
+                running.steps = Some(PartSteps { commands, next: 0 });
+            }
+            // It waits for a compiler, or for its call.
+            (PartRun::Compiling | PartRun::Begun | PartRun::Refused, _) => {}
+        }
+        if running.part < running.parts {
+            self.lane.running = Some(running);
+        }
     }
 
     /// Returns whether a part needs a pending tensor, and whether it needs a spilled one.

@@ -1,9 +1,10 @@
 //! A lane's turn on the device: runs queued commands.
 //!
-//! - [`hot`]: iterations, part by part.
+//! - [`hot`]: iterations, part by part; [`calls`]: long calls, in slices of time.
 //! - [`room`]: what the next command waits for: tensors that are not there, and memory.
 //! - [`snapshot`]: taking a snapshot of the lane, and restoring it.
 
+mod calls;
 mod hot;
 mod room;
 mod snapshot;
@@ -48,6 +49,8 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub compiles: bool,
     /// Whether the lane waits for a pending or spilled tensor.
     pub is_pending: bool,
+    /// Whether the lane has a call that is not complete.
+    pub computes: bool,
     /// The memory that the next command needs, if it does not fit.
     pub short: Option<Need>,
 }
@@ -77,6 +80,9 @@ impl<E: Engine> Turn<'_, E> {
     /// Makes one step; returns false if there is no work, or the lane waits for an exchange, for
     /// memory or for a compiler.
     pub fn next(&mut self) -> bool {
+        if self.lane.call.is_some() {
+            return self.resume_call();
+        }
         if self.lane.running.as_ref().is_some_and(|running| running.steps.is_none()) {
             return self.run_part();
         }

@@ -147,15 +147,18 @@ impl<E: Engine> Turn<'_, E> {
         if self.snapshots.values(owner, snapshot).is_some() {
             return false;
         }
-        let why = match (is_here, self.snapshots.is_unwanted(session, snapshot)) {
-            _ if self.snapshots.has_dropped(owner, snapshot) => "it needed the memory for tensors",
-            (true, _) => "it has another one",
-            (false, true) => "others have dropped it",
+        let name = &self.device.stats.name;
+        let lacks =
+            |why: &str| format!("the worker '{name}' does not have the session's snapshot: {why}");
+        let reason = match (is_here, self.snapshots.is_unwanted(session, snapshot)) {
+            _ if self.snapshots.has_dropped(owner, snapshot) => format!(
+                "its tensors could not be restored: the worker '{name}' needed the memory of its snapshot for tensors"
+            ),
+            (true, _) => lacks("it has another one"),
+            (false, true) => lacks("others have dropped it"),
             // It is in flight.
             (false, false) => return true,
         };
-        let name = &self.device.stats.name;
-        let reason = format!("the worker '{name}' does not have the session's snapshot: {why}");
         self.out.push(Out::Server(WorkerToServer::LaneBroken { lane, reason }));
         true
     }

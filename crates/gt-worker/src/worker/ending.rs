@@ -50,6 +50,7 @@ impl<E: Engine> Worker<E> {
             self.lanes.keys().copied().filter(|id| id.incarnation == incarnation).collect();
         for id in of_session {
             if let Some(mut lane) = self.lanes.remove(&id) {
+                self.device.abandon_call(&mut lane);
                 lane.memory.end_grant(&mut self.device.held);
                 lane.store.clear(&mut self.device.held);
                 self.device.stats.hot_sequences -= lane.templates.len() as u64;

@@ -1,7 +1,7 @@
 //! The worker's state machine: lanes take turns on one device, by a policy.
 //!
 //! - [`inputs`]: routes messages; [`ending`]: the end of sessions.
-//! - [`run_queue`]: the ready lanes; [`coscheduling`]: sessions that run on several workers at the same
+//! - [`run_queue`]: the ready lanes; [`preemption`]: long calls that are paused; [`coscheduling`]: sessions that run on several workers at the same
 //!   time; [`in_flight`]: turns that the device has not completed yet.
 //! - [`limits`]: what lanes may hold; [`shortage`]: lanes that wait for memory; [`spill`]: tensors out
 //!   of the device's memory; [`snapshots`]: messages about snapshots, and their memory.
@@ -13,6 +13,7 @@ mod ending;
 mod in_flight;
 mod inputs;
 mod limits;
+mod preemption;
 mod run_queue;
 mod shortage;
 mod snapshots;
@@ -57,6 +58,8 @@ pub struct Worker<E: Engine> {
     shortages: Shortages,
     ahead: Ahead,
     reservation: Option<Reservation>,
+    /// The lane whose long call the device computes between turns.
+    computing: Option<LaneId>,
     /// The number of turns so far.
     turns: u64,
     ended: EndedSessions,
@@ -93,6 +96,7 @@ impl<E: Engine> Worker<E> {
             shortages: Shortages::default(),
             ahead: Ahead::default(),
             reservation: None,
+            computing: None,
             turns: 0,
             ended: EndedSessions::default(),
         }
@@ -124,6 +128,10 @@ impl<E: Engine> Worker<E> {
     /// Searches a lane's queue for unwanted work.
     fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
+        // The call may stand for queued commands.
+        if lane.call.is_some() {
+            return;
+        }
         let free = lane.queue.look_through();
         if lane.running.is_none() {
             lane.store.free_all(&mut self.device.held, &free);
@@ -139,6 +147,7 @@ impl<E: Engine> Worker<E> {
         (lane.memory.quota, lane.memory.capacity) = (quota, capacity);
         lane.store.turn = *turns;
         device.events.turn_to(id.incarnation);
+        device.pauses = device.options.pauses && ready.is_shared() && device.engine.can_pause();
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
         let work = device.turn_work();
@@ -157,6 +166,7 @@ impl<E: Engine> Worker<E> {
             patience,
             compiles: false,
             is_pending: false,
+            computes: false,
             short: None,
         };
         let (mut end, mut is_told_later) = (TurnEnd::Over, false);
@@ -181,7 +191,12 @@ impl<E: Engine> Worker<E> {
         if turn.is_pending && (turn.lane.exchanges.are_open() || turn.collectives.has(id)) {
             end = TurnEnd::Exchanging;
         }
-        let cost = turn.end();
+        if turn.computes {
+            end = TurnEnd::Over;
+        }
+        let (cost, computes) =
+            (turn.end(), self.lanes.get(&id).is_some_and(|lane| lane.call.is_some()));
+        self.computing = computes.then_some(id);
         if is_told_later {
             self.await_cost(id);
         } else if is_shared {
@@ -194,7 +209,7 @@ impl<E: Engine> Worker<E> {
     fn pause(&mut self, out: &mut Vec<Out>) {
         self.spill_excess_snapshots(out);
         if self.device.events.is_on {
-            self.device.pause(out);
+            self.device.pause(self.computing.is_none(), out);
         }
         if !self.device.held.discarded.is_empty() {
             self.shortages.is_disk_full = false;
@@ -217,6 +232,10 @@ impl<E: Engine> Work for Worker<E> {
             return true;
         }
         let Some(id) = self.ready.next() else { return false };
+        if !self.pause_others(id) {
+            self.ready.again(id);
+            return true;
+        }
         let before = out.len();
         match self.turn(id, out) {
             TurnEnd::Compiling => self.ready.set_aside(id),
@@ -291,6 +310,10 @@ impl<E: Engine> Work for Worker<E> {
         self.device.events.observe(on, here, now);
     }
 
+    fn allow_pauses(&mut self) {
+        self.device.options.pauses = true;
+    }
+
     fn report(&mut self, out: &mut Vec<Out>) {
         self.tell_usage(out);
         self.device.send_events(true, out);
@@ -300,7 +323,7 @@ impl<E: Engine> Work for Worker<E> {
         self.end_sessions_before(Incarnation(u32::MAX));
         self.ready.forget();
         self.ahead.forget();
-        self.reservation = None;
+        (self.reservation, self.computing) = (None, None);
         self.snapshots.renew();
         // Ids may be assigned again.
         self.lost = LostWorkers::default();

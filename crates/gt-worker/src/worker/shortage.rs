@@ -119,6 +119,9 @@ impl<E: Engine> Worker<E> {
     /// free.
     pub(super) fn free_for_room(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
+        if lane.call.is_some() {
+            return;
+        }
         let free = lane.queue.look_through();
         let free = match &lane.running {
             None => free,

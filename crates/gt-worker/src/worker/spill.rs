@@ -12,6 +12,7 @@ use gt_ir::{Incarnation, LaneId, TensorId};
 
 use super::Worker;
 use crate::engine::Engine;
+use crate::lane::Lane;
 use crate::snapshot_store::Medium;
 use crate::store::{Away, Listed, SpillPlace};
 use crate::work::{FileJob, Out};
@@ -70,7 +71,10 @@ impl<E: Engine> Worker<E> {
         let mut victims = Vec::new();
         for (_, session) in sessions {
             let mut of_session: Vec<(LaneId, Listed)> = Vec::new();
-            for lane in self.lanes.values().filter(|lane| lane.id.incarnation == session) {
+            // A call keeps its operands in memory.
+            let may_spill =
+                |lane: &&Lane<E::Tensor>| lane.id.incarnation == session && lane.call.is_none();
+            for lane in self.lanes.values().filter(may_spill) {
                 let is_free = |listed: &Listed| {
                     let is_pinned = lane.id == id && pinned.contains(&listed.id);
                     let grant = lane.memory.grant.as_ref();

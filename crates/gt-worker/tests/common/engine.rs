@@ -9,6 +9,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData, Trace};
 use gt_worker::engine::launch_plainly;
+use gt_worker::pausable::{CallResult, EngineCall, PausableCall};
 use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{CollectivePart, Engine, EngineError};
 
@@ -44,6 +45,42 @@ pub struct Compiler {
     pub is_busy: AtomicBool,
     /// The microseconds that have passed while nothing was computed.
     pub idle: AtomicU64,
+    /// Whether instructions are calls that can be paused.
+    pub is_slow: AtomicBool,
+    /// Whether the calls in progress are complete, and how often one was paused and resumed.
+    pub is_complete: AtomicBool,
+    pub pauses: AtomicU32,
+    pub resumptions: AtomicU32,
+}
+
+/// A call that is complete when the test says so.
+struct SlowCall {
+    compiler: Arc<Compiler>,
+    result: CallResult<Vector>,
+}
+
+impl PausableCall<Vector> for SlowCall {
+    fn wait(&mut self, _at_most: Duration) -> bool {
+        self.compiler.idle.fetch_add(1000, Ordering::Relaxed);
+        self.compiler.is_complete.load(Ordering::Relaxed)
+    }
+
+    fn pause(&mut self, _at_most: Duration) -> bool {
+        self.compiler.pauses.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn resume(&mut self) {
+        self.compiler.resumptions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn held(&self) -> u64 {
+        800
+    }
+
+    fn finish(self: Box<Self>) -> CallResult<Vector> {
+        self.result
+    }
 }
 
 /// A shared vector.
@@ -135,6 +172,28 @@ impl Engine for Vectors {
 
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError> {
         Ok((plan.trace.clone(), plan.trace.last_uses()))
+    }
+
+    fn can_pause(&self) -> bool {
+        self.compiler.is_slow.load(Ordering::Relaxed)
+    }
+
+    fn rate(&self) -> u64 {
+        // Everything of 100 bytes is long.
+        if self.can_pause() { 50_000 } else { 10_000_000_000 }
+    }
+
+    fn begin<'a>(
+        &mut self,
+        call: EngineCall<'a, Vectors>,
+    ) -> Result<Box<dyn PausableCall<Vector>>, EngineCall<'a, Vectors>> {
+        match call {
+            EngineCall::Operation(call) => {
+                let result = call.run(self);
+                Ok(Box::new(SlowCall { compiler: Arc::clone(&self.compiler), result }))
+            }
+            program => Err(program),
+        }
     }
 
     fn warmup(&self) -> u32 {

@@ -119,6 +119,17 @@ impl Bench {
         done.sum()
     }
 
+    /// The nanoseconds of device time that were reported for a lane.
+    pub fn used(&self, of: LaneId) -> u64 {
+        let used = self.out.iter().filter_map(|out| match out {
+            Out::Server(WorkerToServer::LaneDone { lane, usage, .. }) if *lane == of => {
+                Some(usage.device)
+            }
+            _ => None,
+        });
+        used.sum()
+    }
+
     /// The operations that the engine has computed since the last call.
     pub fn computed(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.computed.lock().unwrap())

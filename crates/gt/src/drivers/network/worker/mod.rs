@@ -127,6 +127,7 @@ impl WorkerProcess {
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
         let token = welcome.token.unwrap_or(0);
         let mut core = make(welcome.name, options.threads);
+        core.allow_pauses();
         if stored.is_some() && welcome.grace.is_zero() {
             tracing::warn!(
                 "the server was started without --state: the worker's is of use for as long as that server lives"

@@ -1,0 +1,203 @@
+//! An engine whose long calls take several slices of time, between which the worker handles messages
+//! and other sessions have turns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gt_engine_native::{NativeEngine, NativeProgram, Tensor};
+use gt_ir::instruction::Operands;
+use gt_ir::{Attributes, Meta, Operation, Shape, TensorData};
+use gt_worker::engine::guarded;
+use gt_worker::pausable::{CallResult, EngineCall, PausableCall};
+use gt_worker::plan::{InputValue, Plan};
+use gt_worker::{Engine, EngineError, SharedBuffer};
+
+/// The estimated work per second: calls of a few hundred bytes are long.
+const RATE: u64 = 1 << 16;
+/// Every call takes less than this many slices.
+const SLICES: u64 = 5;
+
+/// The native engine, with pausable calls that compute when they are complete.
+pub(crate) struct SlowEngine {
+    native: NativeEngine,
+    /// The number of calls so far, from which their lengths follow.
+    calls: u64,
+}
+
+impl SlowEngine {
+    pub fn new() -> SlowEngine {
+        SlowEngine { native: NativeEngine::new(1), calls: 0 }
+    }
+}
+
+/// Computes a call.
+type SlowRun = Box<dyn FnOnce(&mut NativeEngine) -> CallResult<Tensor> + Send>;
+
+/// A call that has begun: computed by an engine of its own at the end of its last slice.
+struct SlowCall {
+    run: Option<SlowRun>,
+    result: Option<CallResult<Tensor>>,
+    /// The slices that are left, and whether it reaches a cut point in the next of them.
+    slices: u64,
+    is_paused: bool,
+    bytes: u64,
+}
+
+impl PausableCall<Tensor> for SlowCall {
+    fn wait(&mut self, _at_most: Duration) -> bool {
+        assert!(!self.is_paused, "a paused call computes nothing");
+        if self.slices > 0 {
+            self.slices -= 1;
+            return false;
+        }
+        if let Some(run) = self.run.take() {
+            self.result = Some(run(&mut NativeEngine::new(1)));
+        }
+        true
+    }
+
+    fn pause(&mut self, _at_most: Duration) -> bool {
+        // Every other slice has no cut point.
+        self.is_paused = self.slices.is_multiple_of(2);
+        if !self.is_paused {
+            self.slices -= 1;
+        }
+        self.is_paused
+    }
+
+    fn resume(&mut self) {
+        self.is_paused = false;
+    }
+
+    fn held(&self) -> u64 {
+        self.bytes
+    }
+
+    fn finish(mut self: Box<Self>) -> CallResult<Tensor> {
+        self.result.take().expect("it is complete")
+    }
+}
+
+impl Engine for SlowEngine {
+    type Tensor = Tensor;
+    type Program = Arc<NativeProgram>;
+
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn lowers(&self, operation: &'static Operation) -> bool {
+        self.native.lowers(operation)
+    }
+
+    fn create(&mut self, data: TensorData) -> Result<Tensor, EngineError> {
+        self.native.create(data)
+    }
+
+    fn read(&mut self, tensor: &Tensor) -> Result<TensorData, EngineError> {
+        self.native.read(tensor)
+    }
+
+    fn run(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Tensor>,
+        attributes: &Attributes,
+        output: Meta,
+    ) -> Result<Tensor, EngineError> {
+        self.native.run(operation, operands, attributes, output)
+    }
+
+    fn run_several(
+        &mut self,
+        operation: &'static Operation,
+        operands: Operands<Tensor>,
+        attributes: &Attributes,
+        outputs: &[Meta],
+    ) -> Result<Vec<Tensor>, EngineError> {
+        self.native.run_several(operation, operands, attributes, outputs)
+    }
+
+    fn prepare(&mut self, plan: &Plan) -> Result<Arc<NativeProgram>, EngineError> {
+        self.native.prepare(plan)
+    }
+
+    fn launch(
+        &mut self,
+        program: &mut Arc<NativeProgram>,
+        inputs: &mut [InputValue<Tensor>],
+    ) -> Result<Vec<Tensor>, EngineError> {
+        self.native.launch(program, inputs)
+    }
+
+    fn is_unchecked(&mut self, program: &mut Arc<NativeProgram>) -> bool {
+        self.native.is_unchecked(program)
+    }
+
+    fn judge(&mut self, program: &mut Arc<NativeProgram>, wrong: Option<&str>) {
+        self.native.judge(program, wrong);
+    }
+
+    fn is_exact(&self) -> bool {
+        self.native.is_exact()
+    }
+
+    fn rate(&self) -> u64 {
+        RATE
+    }
+
+    fn now(&self) -> Duration {
+        self.native.now()
+    }
+
+    fn shared_buffer(&self, tensor: &Tensor) -> Option<SharedBuffer> {
+        self.native.shared_buffer(tensor)
+    }
+
+    fn makes_view_of(&self, tensor: &Tensor, shape: &Shape) -> bool {
+        self.native.makes_view_of(tensor, shape)
+    }
+
+    fn bytes_of_distinct(&self, operands: &[&Tensor], output: Meta) -> u64 {
+        self.native.bytes_of_distinct(operands, output)
+    }
+
+    fn compact(&mut self, tensor: &Tensor) -> Result<Tensor, EngineError> {
+        self.native.compact(tensor)
+    }
+
+    fn set_budget(&mut self, bytes: Option<u64>) {
+        self.native.set_budget(bytes);
+    }
+
+    fn can_pause(&self) -> bool {
+        true
+    }
+
+    fn begin<'a>(
+        &mut self,
+        call: EngineCall<'a, SlowEngine>,
+    ) -> Result<Box<dyn PausableCall<Tensor>>, EngineCall<'a, SlowEngine>> {
+        self.calls += 1;
+        if self.calls.is_multiple_of(7) {
+            return Err(call);
+        }
+        let slices = self.calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let (run, bytes): (SlowRun, u64) = match call {
+            EngineCall::Operation(call) => {
+                let bytes = call.outputs.iter().map(|meta| meta.bytes() as u64).sum();
+                (Box::new(move |engine: &mut NativeEngine| call.run(engine)), bytes)
+            }
+            EngineCall::Program { program, mut inputs } => {
+                let program = Arc::clone(program);
+                let run = move |engine: &mut NativeEngine| {
+                    let outputs = guarded(|| program.launch(engine, &mut inputs));
+                    CallResult { outputs, inputs }
+                };
+                (Box::new(run), 0)
+            }
+        };
+        let slices = slices % SLICES;
+        Ok(Box::new(SlowCall { run: Some(run), result: None, slices, is_paused: false, bytes }))
+    }
+}

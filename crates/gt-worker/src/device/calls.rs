@@ -1,0 +1,207 @@
+//! Long calls of a lane that can be paused, so that other sessions need not wait for their ends.
+
+use std::time::Duration;
+
+use gt_ir::event::{EventKind, Subject};
+use gt_ir::instruction::Operands;
+use gt_ir::operation::Body;
+use gt_ir::{Instruction, Meta, SourceId, TensorId};
+
+use super::Device;
+use super::iterate::PartRun;
+use super::launch::{GivenTensor, Launch};
+use super::run::Metas;
+use crate::engine::{Engine, EngineError};
+use crate::lane::Lane;
+use crate::pausable::{EngineCall, OperationCall, PausableCall};
+use crate::plan::InputValue;
+
+/// How long a turn waits for a call before other lanes may have one, and for a call to pause.
+const SLICE: Duration = Duration::from_millis(1);
+/// The shortest call that can be paused, in parts of a second by the engine's estimate.
+const LONG_IN: u64 = 500;
+
+/// A call of a lane that has begun.
+pub(crate) struct LaneCall<T> {
+    call: Box<dyn PausableCall<T>>,
+    purpose: Purpose,
+    is_paused: bool,
+    /// The bytes that it has allocated, as counted in [`crate::store::HeldTotals`].
+    held: u64,
+    /// The time that it has computed.
+    taken: Duration,
+    /// The event that it belongs to.
+    event: Option<(EventKind, Subject)>,
+}
+
+/// What a call computes.
+enum Purpose {
+    Instruction(Box<(Instruction, Metas)>),
+    Launch(Box<BegunLaunch>),
+}
+
+/// A program that is being launched.
+pub(super) struct BegunLaunch {
+    pub launch: Launch,
+    pub given: Vec<GivenTensor>,
+    pub kept: Vec<(TensorId, Meta, SourceId)>,
+    /// The tensors that are freed after it.
+    pub freed: Vec<TensorId>,
+    /// The number of commands that it stands for; `None` for a part of an iteration.
+    pub commands: Option<usize>,
+}
+
+/// The outcome of a call that is complete.
+pub(crate) enum CallEnd {
+    /// It was an instruction, with this work.
+    Instruction(u64),
+    /// It was a part of an iteration.
+    Part(PartRun),
+    /// It was a batch of this many commands.
+    Batch(PartRun, usize),
+}
+
+impl<T> LaneCall<T> {
+    /// Records that it is a batch of this many commands.
+    pub fn stands_for(&mut self, commands: usize) {
+        if let Purpose::Launch(begun) = &mut self.purpose {
+            begun.commands = Some(commands);
+        }
+    }
+}
+
+impl<E: Engine> Device<E> {
+    /// Returns whether a call with this estimated work should be one that can be paused.
+    pub(super) fn is_long(&self, work: u64) -> bool {
+        self.pauses && work >= self.engine.rate() / LONG_IN
+    }
+
+    /// Begins an instruction as a call that can be paused, if it is long. Returns its operands if
+    /// it is not.
+    pub(super) fn begin_instruction(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        instruction: &Instruction,
+        operands: Operands<E::Tensor>,
+        metas: &Metas,
+    ) -> Option<Operands<E::Tensor>> {
+        let operation = instruction.operation;
+        if !self.pauses
+            || self.options.check_nan
+            || matches!(operation.body, Body::Composite(_)) && !self.engine.lowers(operation)
+            || instruction.check(metas).is_err()
+            || !self.is_long(operation.work(metas, instruction.meta()))
+        {
+            return Some(operands);
+        }
+        let attributes = instruction.attributes.clone();
+        let outputs = instruction.results.clone();
+        let call = OperationCall { operation, operands, attributes, outputs };
+        match self.engine.begin(EngineCall::Operation(Box::new(call))) {
+            Ok(call) => {
+                let of = Box::new((instruction.clone(), metas.clone()));
+                self.set_call(lane, call, Purpose::Instruction(of));
+                None
+            }
+            Err(EngineCall::Operation(call)) => Some(call.operands),
+            Err(EngineCall::Program { .. }) => unreachable!("the call itself is returned"),
+        }
+    }
+
+    /// Begins a launch as a call that can be paused. Returns its inputs if the engine cannot.
+    pub(super) fn begin_launch(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        inputs: Vec<InputValue<E::Tensor>>,
+        begun: BegunLaunch,
+    ) -> Result<(), (Vec<InputValue<E::Tensor>>, BegunLaunch)> {
+        match self.programs.begin(&mut self.engine, begun.launch.program, inputs) {
+            Ok(call) => {
+                self.set_call(lane, call, Purpose::Launch(Box::new(begun)));
+                Ok(())
+            }
+            Err(inputs) => Err((inputs, begun)),
+        }
+    }
+
+    fn set_call(
+        &self,
+        lane: &mut Lane<E::Tensor>,
+        call: Box<dyn PausableCall<E::Tensor>>,
+        purpose: Purpose,
+    ) {
+        let event = self.events.open_subject();
+        let call =
+            LaneCall { call, purpose, is_paused: false, held: 0, taken: Duration::ZERO, event };
+        lane.call = Some(Box::new(call));
+    }
+
+    /// Waits a moment for a lane's call, resumed if it is paused; returns its outcome if it is
+    /// complete then.
+    pub fn resume_call(&mut self, lane: &mut Lane<E::Tensor>) -> Option<CallEnd> {
+        let mut call = lane.call.take()?;
+        if self.events.is_on
+            && let Some((kind, subject)) = call.event
+        {
+            self.events.resume(kind, subject, self.engine.now(), &self.stats);
+        }
+        if call.is_paused {
+            call.call.resume();
+            call.is_paused = false;
+        }
+        let begin = self.engine.now();
+        let is_complete = call.call.wait(SLICE);
+        call.taken += self.engine.now().saturating_sub(begin);
+        if !is_complete {
+            lane.call = Some(call);
+            return None;
+        }
+        self.held.in_calls -= call.held;
+        let LaneCall { call, purpose, taken, .. } = *call;
+        let result = call.finish();
+        Some(match purpose {
+            Purpose::Instruction(of) => {
+                let (made, (instruction, metas)) = (result.outputs.map(Into::into), *of);
+                CallEnd::Instruction(self.settle(lane, &instruction, &metas, made))
+            }
+            Purpose::Launch(begun) => {
+                let BegunLaunch { launch, given, kept, freed, commands } = *begun;
+                self.programs.add_time(launch.program, taken);
+                let kept = kept.into_iter();
+                let inputs = result.inputs;
+                let is_done =
+                    self.settle_launch(lane, launch, &given, inputs, result.outputs, kept);
+                if is_done {
+                    freed.into_iter().for_each(|id| self.free(lane, id));
+                }
+                let run = if is_done { PartRun::Done } else { PartRun::Refused };
+                commands.map_or(CallEnd::Part(run), |count| CallEnd::Batch(run, count))
+            }
+        })
+    }
+
+    /// Pauses a lane's call; returns false if it has not reached a point where it can be after a
+    /// moment.
+    pub fn pause_call(&mut self, lane: &mut Lane<E::Tensor>) -> bool {
+        let Some(call) = &mut lane.call else { return true };
+        if !call.is_paused {
+            call.is_paused = call.call.pause(SLICE);
+            if call.is_paused {
+                self.held.in_calls -= call.held;
+                call.held = call.call.held();
+                self.held.in_calls += call.held;
+            }
+        }
+        call.is_paused
+    }
+
+    /// Abandons a lane's call.
+    pub fn abandon_call(&mut self, lane: &mut Lane<E::Tensor>) {
+        if let Some(call) = lane.call.take() {
+            self.held.in_calls -= call.held;
+        }
+    }
+}
+
+/// The result of a single instruction.
+pub(super) type Made<T> = Result<smallvec::SmallVec<[T; 1]>, EngineError>;

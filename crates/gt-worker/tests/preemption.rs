@@ -1,0 +1,90 @@
+//! Preemption: long calls are paused for other sessions.
+
+use std::sync::atomic::Ordering;
+
+use crate::common::*;
+use gt_ir::{LaneId, ops};
+use gt_worker::{Options, Work};
+
+/// A session in the middle of a long call, beside one that is idle.
+fn in_a_long_call(options: Options) -> (Bench, LaneId, LaneId) {
+    let mut bench = Bench::new(Options { pauses: true, ..options });
+    let (long, short) = (lane(1, 0), lane(2, 0));
+    bench.work(short, vec![create(0, &[1.0, 2.0])]);
+    bench.work(long, vec![create(0, &[4.0; 100])]);
+    bench.compiler.is_slow.store(true, Ordering::Relaxed);
+    let root = run(instruction(&ops::unary::SQRT, 1, 100, &[tensor(0)]));
+    bench.queue(long, vec![root, fetch(1, 1), free(1)]);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert!(bench.values().is_empty());
+    (bench, long, short)
+}
+
+#[test]
+fn a_short_question_is_answered_while_a_long_call_is_paused() {
+    let (mut bench, _, short) = in_a_long_call(Options::default());
+    bench.queue(short, vec![neg(1, 0), fetch(2, 1)]);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert_eq!(bench.values(), [(2, Ok(vec![-1.0, -2.0]))]);
+    let counted = |counter: &std::sync::atomic::AtomicU32| counter.load(Ordering::Relaxed);
+    assert_eq!((counted(&bench.compiler.pauses), counted(&bench.compiler.resumptions)), (1, 1));
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.run();
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0; 100]))]);
+    assert_eq!(counted(&bench.compiler.pauses), 1, "nobody else waits");
+}
+
+#[test]
+fn each_session_pays_for_its_slices_of_time() {
+    let (mut bench, long, short) = in_a_long_call(Options::default());
+    // Two long calls at the same time take turns.
+    bench.queue(short, vec![create(5, &[9.0; 100])]);
+    bench
+        .queue(short, vec![run(instruction(&ops::unary::SQRT, 6, 100, &[tensor(5)])), fetch(3, 6)]);
+    (0..60).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert!(bench.compiler.pauses.load(Ordering::Relaxed) >= 4);
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.run();
+    let values = bench.values();
+    assert!(values.contains(&(1, Ok(vec![2.0; 100]))) && values.contains(&(3, Ok(vec![3.0; 100]))));
+    bench.worker.report(&mut bench.out);
+    let used = [long, short].map(|lane| bench.used(lane) as f64);
+    assert!((0.6..1.7).contains(&(used[0] / used[1])), "{used:?}");
+}
+
+/// What a paused call has allocated is not there for others.
+#[test]
+fn the_memory_of_a_paused_call_counts() {
+    let (mut bench, _, short) =
+        in_a_long_call(Options { memory: Some(2400), ..Options::default() });
+    // 816 bytes are held by tensors, 800 by the call and 800 by its result.
+    bench.queue(short, vec![create(5, &[9.0; 100]), fetch(3, 5)]);
+    (0..5).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert!(bench.values().is_empty(), "it waits for memory");
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.run();
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0; 100])), (3, Ok(vec![9.0; 100]))]);
+}
+
+#[test]
+fn a_paused_call_ends_with_its_session() {
+    let (mut bench, long, short) = in_a_long_call(Options::default());
+    bench.queue(short, vec![neg(1, 0)]);
+    (0..2).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    for lane in [long, short] {
+        bench.hand(gt_ir::message::ServerToWorker::EndSession { incarnation: lane.incarnation });
+    }
+    bench.run();
+    assert_eq!(bench.worker.leftovers(), None);
+}
+
+/// A session that is alone is not paused, and its calls are not of that kind.
+#[test]
+fn a_session_that_is_alone_runs_its_operations_at_once() {
+    let mut bench = Bench::new(Options { pauses: true, ..Options::default() });
+    bench.compiler.is_slow.store(true, Ordering::Relaxed);
+    bench.work(lane(1, 0), vec![create(0, &[4.0; 100])]);
+    let root = run(instruction(&ops::unary::SQRT, 1, 100, &[tensor(0)]));
+    bench.work(lane(1, 0), vec![root, fetch(1, 1)]);
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0; 100]))]);
+}
