@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
 import types
 from typing import Any
 
-from gt._calls import explained
+from gt._calls import Call, explained
 from gt._gt import public_function
 from gt._lines import is_own
 
-#: Special methods that users call, by name or by an operator.
-_SPECIAL = {
-    "__init__",
-    "__call__",
-    "__getitem__",
-    "__setitem__",
-    "__enter__",
-    "__iter__",
-    "__len__",
-}
+#: Special methods that Python calls by a name of its own, so that no message names them.
+_UNNAMED = {"__getattr__", "__setattr__", "__delattr__", "__getattribute__", "__set_name__"}
 
 
 def show_callers(namespace: dict[str, Any]) -> None:
@@ -31,42 +26,132 @@ def show_callers(namespace: dict[str, Any]) -> None:
     made: dict[int, Any] = {}
     for name in namespace["__all__"]:
         value = namespace.get(name)
-        if isinstance(value, types.FunctionType) and is_own(value.__module__):
+        if type(value) is types.FunctionType and is_own(value.__module__):
             if id(value) not in made:
                 made[id(value)] = _public(value, value.__name__)
+                _replace_where_defined(value, made[id(value)])
             namespace[name] = made[id(value)]
         elif isinstance(value, type):
-            for kind in value.__mro__:
-                if is_own(kind.__module__):
-                    _show_callers_of_methods(kind)
-    if "__getattr__" in namespace:
+            show_callers_of_methods(value)
+    if type(namespace.get("__getattr__")) is types.FunctionType:
         namespace["__getattr__"] = public_function(namespace["__getattr__"])
 
 
-def _show_callers_of_methods(kind: type) -> None:
-    for name, member in list(vars(kind).items()):
-        # `forward` is called by `Module.__call__`, which is a public function.
-        is_public = name in _SPECIAL or not (name.startswith("_") or name == "forward")
-        if isinstance(member, types.FunctionType) and is_public:
-            setattr(kind, name, _public(member, name, kind))
+def _replace_where_defined(function: types.FunctionType, public: Any) -> None:
+    """Let the module that defines a function have the public one, as pickles look for it there."""
+    module = sys.modules.get(function.__module__)
+    if module is not None and vars(module).get(function.__name__) is function:
+        setattr(module, function.__name__, public)
 
 
-def _public(function: Any, name: str, kind: type | None = None) -> Any:
-    """Return the public function of a function, or of a class's method or constructor."""
+def show_callers_of_methods(kind: type) -> None:
+    """Make the methods, constructors and properties of a class and its bases public functions.
+
+    Special methods are public like those whose names begin without `_`.
+    """
+    for base in kind.__mro__:
+        if not is_own(base.__module__):
+            continue
+        for name, member in list(vars(base).items()):
+            if not name.startswith("_") or name.startswith("__"):
+                public = _public_member(member, name, base)
+                if public is not member:
+                    setattr(base, name, public)
+
+
+def _public_member(member: Any, name: str, kind: type) -> Any:
+    if type(member) in (classmethod, staticmethod):
+        # The constructor is called like `__init__`, with the class in place of the instance.
+        has_class = type(member) is classmethod or name == "__new__"
+        public = _public_method(member.__func__, name, kind, has_class)
+        return member if public is member.__func__ else type(member)(public)
+    if type(member) is property:
+        parts = (member.fget, member.fset, member.fdel)
+        return property(*map(_unnamed, parts), doc=member.__doc__)
+    if type(member) is functools.cached_property:
+        member.func = _unnamed(member.func)
+        return member
+    return _public_method(member, name, kind, True)
+
+
+def _public_method(function: Any, name: str, kind: type, is_bound: bool) -> Any:
+    if name in _UNNAMED:
+        return _unnamed(function)
+    if type(function) is not types.FunctionType:
+        return function
+    return _public(function, name, kind, is_bound)
+
+
+def _unnamed(function: Any) -> Any:
+    """Return the public function of a function that errors do not name."""
+    return public_function(function) if type(function) is types.FunctionType else function
+
+
+def _public(
+    function: types.FunctionType, name: str, kind: type | None = None, is_bound: bool = False
+) -> Any:
+    """Return the public function of a function, or of a method of a class.
+
+    Args:
+        function: the function.
+        name: its name.
+        kind: the class that has it.
+        is_bound: whether the first argument is the instance or the class.
+    """
 
     def recover(
         args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
     ) -> Exception:
-        shown, given = name, args
-        if kind is not None and args:
-            owner, given = type(args[0]).__name__, args[1:]
-            shown = owner if name in ("__init__", "__call__") else f"{owner}.{name}"
-        wrong = explained(function, shown, given, kwargs, error)
+        call = Call(function, name, args, kwargs)
+        if kind is not None:
+            call = _call_of_method(call, kind, is_bound)
+        wrong = explained(call, error)
         if wrong is None:
             return error
         raise wrong from None
 
     return public_function(function, recover=recover)
+
+
+def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
+    """Return the call of a method without the instance, as the user writes it."""
+    own, args = kind, call.args
+    if is_bound and args:
+        given = args[0] if isinstance(args[0], type) else type(args[0])
+        # A method that is called as a function of its class may get anything.
+        if issubclass(given, kind):
+            own, args = given, args[1:]
+    owner = getattr(own, "_shown_as", own.__name__)
+    forward = getattr(own, "forward", None)
+    if call.name in ("__init__", "__new__"):
+        name, form = owner, f"{owner}({{}})"
+    elif call.name == "__call__":
+        name, form = owner, f"{owner}(...)({{}})"
+        function = forward if callable(forward) else call.function
+        return Call(function, name, args, call.kwargs, form)
+    elif call.name == "__getitem__":
+        name, form = owner, f"{owner}[{{}}]"
+    elif call.name == "__len__":
+        name, form = owner, f"len({owner})"
+    elif call.name.startswith("__"):
+        name, form = owner, f"{owner}.{call.name}({{}})"
+    else:
+        name, form = f"{owner}.{call.name}", ""
+    return Call(call.function, name, args, call.kwargs, form)
+
+
+class Context(contextlib._GeneratorContextManager[Any]):
+    """A context manager that a generator of GT's defines."""
+
+    @public_function
+    def __enter__(self) -> Any:
+        """Run the generator until it yields."""
+        return super().__enter__()
+
+    @public_function
+    def __exit__(self, *exception: Any) -> Any:
+        """Run the rest of the generator."""
+        return super().__exit__(*exception)
 
 
 #: The type of public functions.
