@@ -60,10 +60,14 @@ def _with_call(call: Call, error: TypeError | AttributeError) -> Exception | Non
     problem = problem.removeprefix(f"{call.function.__name__}() ")
     kind = AttributeError if isinstance(error, AttributeError) else TypeError
     text = f"{call.name}: {problem}, in {call.written(', '.join(given))}"
-    return kind(f"{text}\n{hint or _hint(call)}")
+    hint = hint or _hint(call)
+    return kind(f"{text}\n{hint}" if hint else text)
 
 
 def _hint(call: Call) -> str:
+    """Return the signature of a call; nothing for a special method that takes no arguments."""
+    if call.form and "{}" not in call.form:
+        return ""
     signature = plain(inspect.signature(call.function))
     bare = re.sub(r"^\((self|cls)(, )?", "(", signature)
     near = nearest_names(call.function, call.kwargs)

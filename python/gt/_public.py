@@ -15,6 +15,17 @@ from gt._lines import is_own
 #: Special methods that Python calls by a name of its own, so that no message names them.
 _UNNAMED = {"__getattr__", "__setattr__", "__delattr__", "__getattribute__", "__set_name__"}
 
+#: How users write the calls of some special methods: with the class and the arguments.
+_FORMS = {
+    "__init__": "{0}({1})",
+    "__new__": "{0}({1})",
+    "__call__": "{0}(...)({1})",
+    "__getitem__": "{0}[{1}]",
+    "__len__": "len({0})",
+    "__iter__": "iter({0})",
+    "__next__": "next({0})",
+}
+
 
 def show_callers(namespace: dict[str, Any]) -> None:
     """Make the functions, constructors and public methods of a module public functions.
@@ -122,22 +133,14 @@ def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
         if issubclass(given, kind):
             own, args = given, args[1:]
     owner = getattr(own, "_shown_as", own.__name__)
-    forward = getattr(own, "forward", None)
-    if call.name in ("__init__", "__new__"):
-        name, form = owner, f"{owner}({{}})"
-    elif call.name == "__call__":
-        name, form = owner, f"{owner}(...)({{}})"
-        function = forward if callable(forward) else call.function
-        return Call(function, name, args, call.kwargs, form)
-    elif call.name == "__getitem__":
-        name, form = owner, f"{owner}[{{}}]"
-    elif call.name == "__len__":
-        name, form = owner, f"len({owner})"
-    elif call.name.startswith("__"):
-        name, form = owner, f"{owner}.{call.name}({{}})"
-    else:
-        name, form = f"{owner}.{call.name}", ""
-    return Call(call.function, name, args, call.kwargs, form)
+    if not call.name.startswith("__"):
+        return Call(call.function, f"{owner}.{call.name}", args, call.kwargs)
+    function = call.function
+    if call.name == "__call__":
+        # A module is called with the arguments of its `forward`.
+        function = getattr(own, "forward", function)
+    form = _FORMS.get(call.name, "{0}." + call.name + "({1})")
+    return Call(function, owner, args, call.kwargs, form.format(owner, "{}"))
 
 
 class Context(contextlib._GeneratorContextManager[Any]):

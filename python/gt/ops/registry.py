@@ -189,10 +189,9 @@ def _checked(
         renamed = _renamed(function, kwargs)
         if renamed is not None:
             return checked(*args, **renamed)
-        if not is_users:
-            return error
-        wrong = _misfit(function, args, kwargs)
-        wrong = wrong or explained(Call(function, function.__name__, args, kwargs), error)
+        wrong: Exception | None = _misfit(function, args, kwargs)
+        if wrong is None and is_users:
+            wrong = explained(Call(function, function.__name__, args, kwargs), error)
         if wrong is None:
             return error
         raise wrong from None

@@ -69,7 +69,7 @@ pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName, is_users: bool) 
         }
     };
     if raised_by_gt && let Some(name) = shown.0 {
-        rename(error.value(py), name);
+        rename(error.value(py), name, is_users);
     }
     if is_users && !*KEEPS_FRAMES {
         // A failure to make the traceback, such as one for want of memory, leaves it as it was.
@@ -127,8 +127,9 @@ fn joined<'py>(
     Ok(next)
 }
 
-/// Lets a message begin with `name`, in place of the name of another operation.
-fn rename(error: &Bound<'_, PyAny>, name: &str) {
+/// Lets a message begin with `name`, in place of the name of another operation. One that begins
+/// with no name gets the name of the function that the user has called.
+fn rename(error: &Bound<'_, PyAny>, name: &str, is_users: bool) {
     let py = error.py();
     let renamed = || {
         let args = error.getattr(intern!(py, "args")).ok()?.cast_into::<PyTuple>().ok()?;
@@ -140,7 +141,7 @@ fn rename(error: &Bound<'_, PyAny>, name: &str) {
             Some((operation, rest)) if is_operation(operation) => rest,
             // It names another function, or a class.
             Some((before, _)) if !before.contains([' ', '\n']) => return None,
-            _ if text.starts_with(name) => return None,
+            _ if !is_users || text.starts_with(name) => return None,
             _ => text.as_str(),
         };
         let args = PyTuple::new(py, [format!("{name}: {rest}")]).ok()?;

@@ -13,6 +13,8 @@ from .module import Module
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+else:
+    Self = Any  # for `typing.get_type_hints`
 
 
 class _Listed(Module):
