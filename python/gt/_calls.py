@@ -94,14 +94,14 @@ def name_call(name: str, error: Exception) -> None:
         isinstance(text, str)
         and not isinstance(error, (AssertionError, AttributeError, KeyError))
         and not _begins_with_name(text)
-        and not re.match(rf"{re.escape(owner)}\b|{re.escape(name)}\b", text)
+        and not re.match(rf"{re.escape(owner)}\b", text, re.IGNORECASE)
     ):
         error.args = (f"{name}: {text}",)
 
 
 def _begins_with_name(text: str) -> bool:
-    """Whether a message begins with the name of a function, a class or a file."""
-    return re.match(r"[^\s:]+: ", text) is not None
+    """Whether a message begins with the name of a function or a class, or a line of a file."""
+    return re.match(r"\S+: ", text) is not None
 
 
 def _last(entry: TracebackType | None) -> TracebackType | None:
