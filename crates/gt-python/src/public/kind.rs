@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::call::{PublicFunction, call_vector, object_vectorcall, symbol};
 use super::present::ShownName;
+use super::result;
 
 /// `Py_TPFLAGS_HAVE_VECTORCALL`: the flag of types whose objects have a vectorcall function. It is
 /// not in the stable ABI of CPython 3.10 and 3.11, which have it.
@@ -332,5 +333,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Looked up now: see `source::register`.
     object_vectorcall();
     new_method();
+    result::register(module.py())?;
     module.add_function(wrap_pyfunction!(public_function, module)?)
 }

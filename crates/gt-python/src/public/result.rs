@@ -25,33 +25,37 @@ pub struct PublicGenerator(Py<PyAny>);
 /// # Safety
 /// Python holds the GIL; the result is an object, whose reference the caller gives away.
 pub unsafe fn public_result(result: *mut ffi::PyObject, make: Make) -> *mut ffi::PyObject {
-    static FUNCTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static GENERATOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static CONTEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     // SAFETY: as for this function.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the result is an object.
     let kind = unsafe { ffi::Py_TYPE(result) };
-    let is_of = |found: PyResult<&Bound<'_, PyType>>| found.is_ok_and(|of| of.as_type_ptr() == kind);
-    let is_function = is_of(FUNCTION.import(py, "types", "FunctionType"));
-    let is_generator = is_of(GENERATOR.import(py, "types", "GeneratorType"));
-    if !is_function
-        && !is_generator
-        && !is_of(CONTEXT.import(py, "contextlib", "_GeneratorContextManager"))
-    {
-        return result;
-    }
+    let Ok(kinds) = kinds(py) else { return result };
+    let Some(place) = kinds.iter().position(|of| of.as_ptr() == kind.cast()) else { return result };
     // SAFETY: the caller gives the reference away.
     let result = unsafe { Bound::from_owned_ptr(py, result) };
-    let made = if is_function {
-        public_closure(&result, make)
-    } else if is_generator {
-        public_generator(&result)
-    } else {
-        public_context(&result)
+    let made = match place {
+        0 => public_closure(&result, make),
+        1 => public_generator(&result),
+        _ => public_context(&result),
     };
     // A failure leaves the result as it was.
     made.unwrap_or(result).into_ptr()
+}
+
+/// The types of functions, generators and context managers that generators define.
+fn kinds(py: Python<'_>) -> PyResult<&[Py<PyAny>; 3]> {
+    static KINDS: PyOnceLock<[Py<PyAny>; 3]> = PyOnceLock::new();
+    KINDS.get_or_try_init(py, || {
+        let types = py.import("types")?;
+        let context = py.import("contextlib")?.getattr("_GeneratorContextManager")?;
+        let function = types.getattr("FunctionType")?;
+        Ok([function.unbind(), types.getattr("GeneratorType")?.unbind(), context.unbind()])
+    })
+}
+
+/// Finds the types now: see `source::register`.
+pub fn register(py: Python<'_>) -> PyResult<()> {
+    kinds(py).map(|_| ())
 }
 
 fn public_closure<'py>(closure: &Bound<'py, PyAny>, make: Make) -> PyResult<Bound<'py, PyAny>> {
