@@ -31,11 +31,12 @@ def show_callers(namespace: dict[str, Any]) -> None:
     """Make the functions, constructors and public methods of a module public functions.
 
     Args:
-        namespace: the module's `globals()`, at its end; the names in its `__all__` are public.
+        namespace: the module's `globals()`, at its end; the names in its `__all__` are public, or
+            those that it defines and that begin without `_`.
     """
     # Two names of one function stay one.
     made: dict[int, Any] = {}
-    for name in namespace["__all__"]:
+    for name in namespace.get("__all__") or _defined(namespace):
         value = namespace.get(name)
         if type(value) is types.FunctionType and is_own(value.__module__):
             if id(value) not in made:
@@ -46,6 +47,13 @@ def show_callers(namespace: dict[str, Any]) -> None:
             show_callers_of_methods(value)
     if type(namespace.get("__getattr__")) is types.FunctionType:
         namespace["__getattr__"] = public_function(namespace["__getattr__"])
+
+
+def _defined(namespace: dict[str, Any]) -> list[str]:
+    """Return the public names of what a module defines."""
+    own = namespace["__name__"]
+    defined = [name for name, it in namespace.items() if getattr(it, "__module__", None) == own]
+    return [name for name in defined if not name.startswith("_")]
 
 
 def _replace_where_defined(function: types.FunctionType, public: Any) -> None:
@@ -126,20 +134,23 @@ def _public(
 
 def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
     """Return the call of a method without the instance, as the user writes it."""
-    own, args = kind, call.args
+    own, args, makes = kind, call.args, False
     if is_bound and args:
+        makes = isinstance(args[0], type)
         given = args[0] if isinstance(args[0], type) else type(args[0])
         # A method that is called as a function of its class may get anything.
-        if issubclass(given, kind):
+        if issubclass(given, kind) or isinstance(args[0], kind):
             own, args = given, args[1:]
     owner = getattr(own, "_shown_as", own.__name__)
     if not call.name.startswith("__"):
         return Call(call.function, f"{owner}.{call.name}", args, call.kwargs)
     function = call.function
-    if call.name == "__call__":
+    form = _FORMS.get(call.name, "{0}." + call.name + "({1})")
+    if call.name == "__call__" and makes:
+        form = _FORMS["__new__"]
+    elif call.name == "__call__":
         # A module is called with the arguments of its `forward`.
         function = getattr(own, "forward", function)
-    form = _FORMS.get(call.name, "{0}." + call.name + "({1})")
     return Call(function, owner, args, call.kwargs, form.format(owner, "{}"))
 
 

@@ -22,8 +22,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import gt
 import numpy as np
+
+import gt
 
 from . import convert, fetch, transport
 
