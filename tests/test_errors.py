@@ -210,7 +210,9 @@ def test_without_memory_the_largest_holders_are_named(memory, reason):
         GT_MEMORY=memory,
     )
     message, total = done.stdout.strip().rsplit("\n", 1)
-    held = f"the largest are {name}float32 (1000, 1000) of <string>:3, 4.0 MB,\n  {name}float32 (10,)"
+    held = (
+        f"the largest are {name}float32 (1000, 1000) of <string>:3, 4.0 MB,\n  {name}float32 (10,)"
+    )
     for words in (f": {reason}", held, "issued at <string>:5"):
         assert words in message, message
     assert float(total) == 1000010

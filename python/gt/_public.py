@@ -85,8 +85,8 @@ def _public_member(member: Any, name: str, kind: type) -> Any:
         public = _public_method(member.__func__, name, kind, has_class)
         return member if public is member.__func__ else type(member)(public)
     if type(member) is property:
-        parts = (member.fget, member.fset, member.fdel)
-        return property(*map(_unnamed, parts), doc=member.__doc__)
+        get, set_, delete = map(_unnamed, (member.fget, member.fset, member.fdel))
+        return property(get, set_, delete, member.__doc__)
     if type(member) is functools.cached_property:
         member.func = _unnamed(member.func)
         return member

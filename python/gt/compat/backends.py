@@ -18,6 +18,8 @@ from gt._public import show_callers_of_methods
 class _Settings:
     """An object whose attributes are settings. It takes new ones, as in PyTorch."""
 
+    __name__: str
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dict__ and not name.startswith("_"):
             import difflib  # slow to import

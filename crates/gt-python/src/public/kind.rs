@@ -51,8 +51,7 @@ unsafe extern "C" fn bind(
 }
 
 /// `PyMethod_New`: returns a function that is bound to an object.
-type NewMethod =
-    unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+type NewMethod = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 
 /// Returns `PyMethod_New`, which is not in the stable ABI, if this interpreter exports it.
 fn new_method() -> Option<NewMethod> {
@@ -100,10 +99,7 @@ const OF_FUNCTION: [&CStr; 5] =
 ///
 /// # Safety
 /// Called by Python alone, for objects of the type of [`PublicFunction`]; `name` is an entry's.
-unsafe extern "C" fn attribute(
-    this: *mut ffi::PyObject,
-    name: *mut c_void,
-) -> *mut ffi::PyObject {
+unsafe extern "C" fn attribute(this: *mut ffi::PyObject, name: *mut c_void) -> *mut ffi::PyObject {
     // SAFETY: the function is an object; the name is null-terminated.
     unsafe {
         let this = &*this.cast::<PublicFunction>();

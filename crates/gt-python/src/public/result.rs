@@ -85,7 +85,10 @@ fn public_context<'py>(context: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 
 impl PublicGenerator {
     /// Returns a result, or an error as the user sees it.
-    fn shown<'py>(py: Python<'py>, result: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn shown<'py>(
+        py: Python<'py>,
+        result: PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         result.map_err(|error| {
             let is_users = !source::is_called_by_gt(py);
             present(py, error, &ShownName::new(None), is_users)

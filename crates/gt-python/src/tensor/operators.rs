@@ -64,12 +64,10 @@ fn in_place(
 ) -> PyResult<()> {
     match apply(py, operation, this, other, false) {
         Ok(result) => this.0.assign(&result.0, operation.name).py(),
-        Err(error) if is_unsupported(py, &error, other) => {
-            Err(PyTypeError::new_err(format!(
-                "unsupported operand type(s) for {symbol}: 'gt.Tensor' and '{}'",
-                other.get_type().name()?
-            )))
-        }
+        Err(error) if is_unsupported(py, &error, other) => Err(PyTypeError::new_err(format!(
+            "unsupported operand type(s) for {symbol}: 'gt.Tensor' and '{}'",
+            other.get_type().name()?
+        ))),
         Err(error) => Err(error),
     }
 }

@@ -213,7 +213,9 @@ class ModuleDict(Module):
 
     def _missing(self, key: str) -> KeyError:
         kind = type(self).__name__
-        return KeyError(f"{kind} has no module {key!r}, it has {', '.join(self._modules) or 'none'}")
+        return KeyError(
+            f"{kind} has no module {key!r}, it has {', '.join(self._modules) or 'none'}"
+        )
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
