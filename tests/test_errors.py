@@ -1,6 +1,7 @@
 """Bad input: each error states what was given, what was expected and what to do."""
 
 import math
+import sys
 from pathlib import Path
 
 import gt
@@ -196,7 +197,8 @@ def test_limits_of_dtypes_fit():
     ],
 )
 def test_without_memory_the_largest_holders_are_named(memory, reason):
-    # A program without a file: the error cannot read the names of its variables.
+    # A program without a file: before Python 3.13, the error cannot read its lines.
+    name = "small, large: " if sys.version_info >= (3, 13) else ""
     done = run_python(
         "import gt\n"
         "small, large = gt.ones(10), gt.ones(1000, 1000)\n"
@@ -208,7 +210,9 @@ def test_without_memory_the_largest_holders_are_named(memory, reason):
         GT_MEMORY=memory,
     )
     message, total = done.stdout.strip().rsplit("\n", 1)
-    held = "the largest are float32 (1000, 1000) of <string>:3, 4.0 MB,\n  float32 (10,)"
+    held = (
+        f"the largest are {name}float32 (1000, 1000) of <string>:3, 4.0 MB,\n  {name}float32 (10,)"
+    )
     for words in (f": {reason}", held, "issued at <string>:5"):
         assert words in message, message
     assert float(total) == 1000010

@@ -1,12 +1,16 @@
 """Public functions are like functions: collected, referred to, pickled; errors pass unchanged."""
 
 import copy
+import functools
 import gc
 import inspect
 import pickle
+import pydoc
 import sys
 import traceback
+import typing
 import weakref
+from unittest import mock
 
 import gt
 import numpy as np
@@ -116,3 +120,98 @@ def test_what_would_be_written_into_an_array_is_refused():
         functional.relu(x, inplace=True)
     with pytest.raises(TypeError, match="batch_norm: running_mean is written to"):
         functional.batch_norm(gt.tensor(x), np.zeros(3, "f"), np.ones(3, "f"), training=True)
+
+
+FUNCTIONS = [
+    functional.relu,
+    gt.stack,
+    gt.save,
+    nn.utils.clip_grad_norm_,
+    gt.utils.data.random_split,
+    nn.Linear.forward,
+    nn.Linear.__init__,
+    nn.Module.to,
+    gt.optim.SGD.step,
+    nn.utils.rnn.pad_sequence,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__qualname__)
+def test_introspection_as_of_plain_functions(function):
+    assert inspect.isfunction(function) and inspect.isroutine(function)
+    assert inspect.getsource(function) and inspect.getsourcefile(function).endswith(".py")
+    own = inspect.unwrap(function)
+    for name in ("__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__"):
+        assert getattr(function, name) is getattr(own, name)
+    assert inspect.getfullargspec(function).args == inspect.getfullargspec(own).args
+    assert inspect.signature(functools.partial(function)) == inspect.signature(own)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert copy.deepcopy(function) is function
+    assert typing.get_type_hints(function) == typing.get_type_hints(own)
+    assert function.__name__ in pydoc.render_doc(function)
+    specified = mock.create_autospec(function)
+    with pytest.raises(TypeError, match="no_such"):
+        specified(1, no_such=2)
+
+
+def test_replaced_functions_and_subclasses(monkeypatch):
+    calls = []
+    monkeypatch.setattr(functional, "relu", lambda *args, **kwargs: calls.append(args))
+    functional.relu(gt.ones(2))
+    assert len(calls) == 1
+
+    class Shifted(nn.Linear):
+        def forward(self, input):
+            return super().forward(input) + 1
+
+    assert Shifted(2, 3)(gt.ones(2)).shape == (3,)
+
+
+def test_generators_and_contexts_are_as_plain_ones():
+    named = nn.Linear(2, 2).named_parameters()
+    assert inspect.isgenerator(named)
+    assert next(named)[0] == "weight"
+    named.close()
+    assert list(named) == []
+
+    @gt.no_grad()
+    def values():
+        try:
+            sent = yield gt.is_grad_enabled()
+        except KeyError:
+            sent = yield "thrown"
+        return sent
+
+    generator = values()
+    assert next(generator) is False
+    assert generator.throw(KeyError()) == "thrown"
+    with pytest.raises(StopIteration) as end:
+        generator.send(5)
+    assert end.value.value == 5
+
+    with pytest.raises(ZeroDivisionError), gt.backends.cudnn.flags(benchmark=True):
+        assert gt.backends.cudnn.benchmark
+        raise ZeroDivisionError
+    assert not gt.backends.cudnn.benchmark
+
+
+def test_other_operands_have_their_own_operators():
+    class Unit:
+        def __radd__(self, other):
+            return "added"
+
+        def __rmatmul__(self, other):
+            return "multiplied"
+
+    assert gt.ones(2) + Unit() == "added" and gt.ones(2) @ Unit() == "multiplied"
+
+
+def test_a_setting_with_a_near_name_is_warned_of(monkeypatch):
+    for settings, wrong, near in (
+        (gt.backends.cudnn, "benchmrk", "benchmark"),
+        (gt.backends.cuda.matmul, "allow_tf23", "allow_tf32"),
+    ):
+        with pytest.warns(UserWarning, match=near) as warned:
+            monkeypatch.setattr(settings, wrong, True, raising=False)
+        assert warned[0].filename.endswith("monkeypatch.py")
+        setattr(settings, wrong, False)  # once

@@ -6,6 +6,7 @@ import inspect
 import linecache
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -13,42 +14,116 @@ from gt._gt import Tensor
 from gt._lines import is_own
 
 
-def explained(
-    function: Callable[..., Any],
-    name: str,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    error: Exception,
-) -> TypeError | None:
-    """Return an error of Python's with the call that caused it; None for an error of GT's.
+@dataclass
+class Call:
+    """A call of a public function.
 
     Args:
         function: the function that was called.
-        name: its name in the error.
+        name: its name in errors.
         args: the arguments by position, without `self`.
         kwargs: those by name.
-        error: what was raised.
+        form: how the user writes the call, with `{}` for the arguments; `name({})` if it is empty.
     """
-    if not _is_of_python(error.__traceback__) or re.match(r"[\w.]+: ", str(error)):
+
+    function: Callable[..., Any]
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    form: str = ""
+
+    def written(self, arguments: str) -> str:
+        """Return the call with these arguments."""
+        return (self.form or f"{self.name}({{}})").format(arguments)
+
+
+def explained(call: Call, error: Exception) -> Exception | None:
+    """Return an error that names the call that caused it; None for one that is raised as it is.
+
+    An error of GT's, which explains itself, gets the name of the call if it names none.
+    """
+    if isinstance(error, (TypeError, AttributeError)) and _is_of_python(error.__traceback__):
+        return _with_call(call, error)
+    if _is_of_gt(error.__traceback__):
+        name_call(call.name, error)
+    return None
+
+
+def _with_call(call: Call, error: TypeError | AttributeError) -> Exception | None:
+    """Return an error of Python's with the call and its signature."""
+    if _begins_with_name(str(error)):
         return None
-    given = [brief(value) for value in args]
-    given += [f"{key}={brief(value)}" for key, value in kwargs.items()]
+    given = [brief(value) for value in call.args]
+    given += [f"{key}={brief(value)}" for key, value in call.kwargs.items()]
     problem, _, hint = str(error).partition("\n")
-    problem = problem.removeprefix(f"{function.__qualname__}() ")
-    signature = plain(inspect.signature(function)).replace("(self, ", "(").replace("(self)", "()")
-    hint = hint or f"  hint: {name}{signature}"
-    return TypeError(f"{name}: {problem}, in {name}({', '.join(given)})\n{hint}")
+    problem = problem.removeprefix(f"{call.function.__qualname__}() ")
+    problem = problem.removeprefix(f"{call.function.__name__}() ")
+    kind = AttributeError if isinstance(error, AttributeError) else TypeError
+    text = f"{call.name}: {problem}, in {call.written(', '.join(given))}"
+    hint = hint or _hint(call)
+    return kind(f"{text}\n{hint}" if hint else text)
+
+
+def _hint(call: Call) -> str:
+    """Return the signature of a call; nothing for a special method that takes no arguments."""
+    if call.form and "{}" not in call.form:
+        return ""
+    signature = plain(inspect.signature(call.function))
+    bare = re.sub(r"^\((self|cls)(, )?", "(", signature)
+    near = nearest_names(call.function, call.kwargs)
+    return f"  hint: {near}{call.written(bare[1:-1])}"
+
+
+def nearest_names(function: Callable[..., Any], kwargs: dict[str, Any]) -> str:
+    """Return the question whether a parameter was meant, for an argument of an unknown name."""
+    parameters = inspect.signature(function).parameters
+    for name in kwargs.keys() - parameters.keys():
+        import difflib  # slow to import
+
+        near = difflib.get_close_matches(name, parameters, n=1)
+        if near:
+            return f"did you mean {near[0]}? "
+    return ""
+
+
+def name_call(name: str, error: Exception) -> None:
+    """Let the message of an error begin with the name of the call, if it begins with no name."""
+    text = error.args[0] if len(error.args) == 1 else None
+    owner = name.partition(".")[0]
+    if (
+        isinstance(text, str)
+        and not isinstance(error, (AssertionError, AttributeError, KeyError))
+        and not _begins_with_name(text)
+        and not re.match(rf"{re.escape(owner)}\b", text, re.IGNORECASE)
+    ):
+        error.args = (f"{name}: {text}",)
+
+
+def _begins_with_name(text: str) -> bool:
+    """Whether a message begins with the name of a function or a class, or a line of a file."""
+    return re.match(r"\S+: ", text) is not None
+
+
+def _last(entry: TracebackType | None) -> TracebackType | None:
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry
+
+
+def _is_of_gt(entry: TracebackType | None) -> bool:
+    """Whether GT's code has raised an error."""
+    last = _last(entry)
+    return last is None or is_own(last.tb_frame.f_globals.get("__name__"))
 
 
 def _is_of_python(entry: TracebackType | None) -> bool:
     """Whether an error was raised by the call itself, or by what GT's code does with arguments."""
-    if entry is None:
+    last = _last(entry)
+    if last is None:
         return True
-    while entry.tb_next is not None:
-        entry = entry.tb_next
-    if not is_own(entry.tb_frame.f_globals.get("__name__")):
+    if not is_own(last.tb_frame.f_globals.get("__name__")):
         return False
-    line = linecache.getline(entry.tb_frame.f_code.co_filename, entry.tb_lineno)
+    line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
     return not line.lstrip().startswith("raise ")
 
 

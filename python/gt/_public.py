@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
 import types
 from typing import Any
 
-from gt._calls import explained
+from gt._calls import Call, explained
 from gt._gt import public_function
 from gt._lines import is_own
 
-#: Special methods that users call, by name or by an operator.
-_SPECIAL = {
-    "__init__",
-    "__call__",
-    "__getitem__",
-    "__setitem__",
-    "__enter__",
-    "__iter__",
-    "__len__",
+#: Special methods that Python calls by a name of its own, so that no message names them.
+_UNNAMED = {"__getattr__", "__setattr__", "__delattr__", "__getattribute__", "__set_name__"}
+
+#: How users write the calls of some special methods: with the class and the arguments.
+_FORMS = {
+    "__init__": "{0}({1})",
+    "__new__": "{0}({1})",
+    "__call__": "{0}(...)({1})",
+    "__getitem__": "{0}[{1}]",
+    "__len__": "len({0})",
+    "__iter__": "iter({0})",
+    "__next__": "next({0})",
 }
 
 
@@ -25,48 +31,141 @@ def show_callers(namespace: dict[str, Any]) -> None:
     """Make the functions, constructors and public methods of a module public functions.
 
     Args:
-        namespace: the module's `globals()`, at its end; the names in its `__all__` are public.
+        namespace: the module's `globals()`, at its end; the names in its `__all__` are public, or
+            those that it defines and that begin without `_`.
     """
     # Two names of one function stay one.
     made: dict[int, Any] = {}
-    for name in namespace["__all__"]:
+    for name in namespace.get("__all__") or _defined(namespace):
         value = namespace.get(name)
-        if isinstance(value, types.FunctionType) and is_own(value.__module__):
+        if type(value) is types.FunctionType and is_own(value.__module__):
             if id(value) not in made:
                 made[id(value)] = _public(value, value.__name__)
+                _replace_where_defined(value, made[id(value)])
             namespace[name] = made[id(value)]
         elif isinstance(value, type):
-            for kind in value.__mro__:
-                if is_own(kind.__module__):
-                    _show_callers_of_methods(kind)
-    if "__getattr__" in namespace:
+            show_callers_of_methods(value)
+    if type(namespace.get("__getattr__")) is types.FunctionType:
         namespace["__getattr__"] = public_function(namespace["__getattr__"])
 
 
-def _show_callers_of_methods(kind: type) -> None:
-    for name, member in list(vars(kind).items()):
-        # `forward` is called by `Module.__call__`, which is a public function.
-        is_public = name in _SPECIAL or not (name.startswith("_") or name == "forward")
-        if isinstance(member, types.FunctionType) and is_public:
-            setattr(kind, name, _public(member, name, kind))
+def _defined(namespace: dict[str, Any]) -> list[str]:
+    """Return the public names of what a module defines."""
+    own = namespace["__name__"]
+    defined = [name for name, it in namespace.items() if getattr(it, "__module__", None) == own]
+    return [name for name in defined if not name.startswith("_")]
 
 
-def _public(function: Any, name: str, kind: type | None = None) -> Any:
-    """Return the public function of a function, or of a class's method or constructor."""
+def _replace_where_defined(function: types.FunctionType, public: Any) -> None:
+    """Let the module that defines a function have the public one, as pickles look for it there."""
+    module = sys.modules.get(function.__module__)
+    if module is not None and vars(module).get(function.__name__) is function:
+        setattr(module, function.__name__, public)
+
+
+def show_callers_of_methods(kind: type) -> None:
+    """Make the methods, constructors and properties of a class and its bases public functions.
+
+    Special methods are public like those whose names begin without `_`.
+    """
+    for base in kind.__mro__:
+        if not is_own(base.__module__):
+            continue
+        for name, member in list(vars(base).items()):
+            if not name.startswith("_") or name.startswith("__"):
+                public = _public_member(member, name, base)
+                if public is not member:
+                    setattr(base, name, public)
+
+
+def _public_member(member: Any, name: str, kind: type) -> Any:
+    if type(member) in (classmethod, staticmethod):
+        # The constructor is called like `__init__`, with the class in place of the instance.
+        has_class = type(member) is classmethod or name == "__new__"
+        public = _public_method(member.__func__, name, kind, has_class)
+        return member if public is member.__func__ else type(member)(public)
+    if type(member) is property:
+        get, set_, delete = map(_unnamed, (member.fget, member.fset, member.fdel))
+        return property(get, set_, delete, member.__doc__)
+    if type(member) is functools.cached_property:
+        member.func = _unnamed(member.func)
+        return member
+    return _public_method(member, name, kind, True)
+
+
+def _public_method(function: Any, name: str, kind: type, is_bound: bool) -> Any:
+    if name in _UNNAMED:
+        return _unnamed(function)
+    if type(function) is not types.FunctionType:
+        return function
+    return _public(function, name, kind, is_bound)
+
+
+def _unnamed(function: Any) -> Any:
+    """Return the public function of a function that errors do not name."""
+    return public_function(function) if type(function) is types.FunctionType else function
+
+
+def _public(
+    function: types.FunctionType, name: str, kind: type | None = None, is_bound: bool = False
+) -> Any:
+    """Return the public function of a function, or of a method of a class.
+
+    Args:
+        function: the function.
+        name: its name.
+        kind: the class that has it.
+        is_bound: whether the first argument is the instance or the class.
+    """
 
     def recover(
         args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
     ) -> Exception:
-        shown, given = name, args
-        if kind is not None and args:
-            owner, given = type(args[0]).__name__, args[1:]
-            shown = owner if name in ("__init__", "__call__") else f"{owner}.{name}"
-        wrong = explained(function, shown, given, kwargs, error)
+        call = Call(function, name, args, kwargs)
+        if kind is not None:
+            call = _call_of_method(call, kind, is_bound)
+        wrong = explained(call, error)
         if wrong is None:
             return error
         raise wrong from None
 
     return public_function(function, recover=recover)
+
+
+def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
+    """Return the call of a method without the instance, as the user writes it."""
+    own, args, makes = kind, call.args, False
+    if is_bound and args:
+        makes = isinstance(args[0], type)
+        given = args[0] if isinstance(args[0], type) else type(args[0])
+        # A method that is called as a function of its class may get anything.
+        if issubclass(given, kind) or isinstance(args[0], kind):
+            own, args = given, args[1:]
+    owner = getattr(own, "_shown_as", own.__name__)
+    if not call.name.startswith("__"):
+        return Call(call.function, f"{owner}.{call.name}", args, call.kwargs)
+    function = call.function
+    form = _FORMS.get(call.name, "{0}." + call.name + "({1})")
+    if call.name == "__call__" and makes:
+        form = _FORMS["__new__"]
+    elif call.name == "__call__":
+        # A module is called with the arguments of its `forward`.
+        function = getattr(own, "forward", function)
+    return Call(function, owner, args, call.kwargs, form.format(owner, "{}"))
+
+
+class Context(contextlib._GeneratorContextManager[Any]):
+    """A context manager that a generator of GT's defines."""
+
+    @public_function
+    def __enter__(self) -> Any:
+        """Run the generator until it yields."""
+        return super().__enter__()
+
+    @public_function
+    def __exit__(self, *exception: Any) -> Any:
+        """Run the rest of the generator."""
+        return super().__exit__(*exception)
 
 
 #: The type of public functions.

@@ -16,6 +16,7 @@ from typing import Any
 
 from gt import _gt
 from gt._gt import Tensor
+from gt._public import show_callers
 from gt.formats.stored import StoredFile, check_plain_file
 
 #: The file that maps tensors to the files of a folder.
@@ -270,3 +271,6 @@ def _load_parts(path: str, places: dict[str, str], files: Iterable[str]) -> dict
             raise ValueError(f"{path}: {name} lacks {', '.join(missing[:5])}")
         tensors.update({entry: file.tensor(entry) for entry in wanted})
     return {name: tensors[name] for name in places}
+
+
+show_callers(globals())

@@ -11,4 +11,5 @@ from gt.compat._legacy import (
     LongTensor as LongTensor,
     ShortTensor as ShortTensor,
     new_tensor as new_tensor,
+    public_new_tensor as public_new_tensor,
 )

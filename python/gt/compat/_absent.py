@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
+from gt._gt import public_function
+
 
 def absent(name: str, hint: str) -> Any:
     """Return a class of which there is no instance, to stand for a class or function.
@@ -26,8 +28,9 @@ def absent(name: str, hint: str) -> Any:
         raise NotImplementedError(f"{name}: GT does not have it\n  hint: {hint}")
 
     module, _, own = name.rpartition(".")
+    public = staticmethod(public_function(refuse))
     doc = f"Not available: calling it raises NotImplementedError; {hint}."
-    return type(own, (), {"__new__": refuse, "__module__": module, "__doc__": doc})
+    return type(own, (), {"__new__": public, "__module__": module, "__doc__": doc})
 
 
 def absent_names(module: str, names: str, hint: str) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gt import _gt
-from gt._gt import Tensor
+from gt._gt import Tensor, public_function
+from gt._public import show_callers_of_methods
 from gt._size import Size
 from gt.ops.likes import made_of
 from gt.ops.registry import extend_tensor
@@ -49,6 +50,13 @@ def new_tensor(data: tuple[Any, ...], dtype: Any = None) -> Tensor:
         f"new: got arguments of types {[type(each).__name__ for each in data]}, expected one list, "
         "array or tensor of values, or the lengths of axes as ints"
     )
+
+
+show_callers_of_methods(_TensorType)
+
+
+#: What `gt.Tensor(...)` calls.
+public_new_tensor = public_function(new_tensor, "Tensor")
 
 
 def _type(name: str, dtype: Any) -> _TensorType:

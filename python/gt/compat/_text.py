@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gt._gt import public_function
+
 if TYPE_CHECKING:
     from gt._gt import Tensor
 
@@ -19,6 +21,7 @@ options: dict[str, Any] = {
 }
 
 
+@public_function
 def tensor_text(tensor: Tensor) -> str:
     """Return `tensor([...], dtype=float32)`, summarised for long tensors."""
     from gt import _gt

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from gt._gt import synchronize as _synchronize
+from gt._public import show_callers
 
 __all__ = [
     "current_accelerator",
@@ -62,3 +63,6 @@ def __getattr__(name: str) -> NoReturn:
         f"gt.accelerator has no '{name}': there are no accelerators to choose, only workers have "
         "them\n  hint: check gt.accelerator.is_available() first"
     )
+
+
+show_callers(globals())

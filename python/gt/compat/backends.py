@@ -11,8 +11,26 @@ from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from gt._lines import warn
+from gt._public import show_callers_of_methods
 
-class _Library(ModuleType):
+
+class _Settings:
+    """An object whose attributes are settings. It takes new ones, as in PyTorch."""
+
+    __name__: str
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dict__ and not name.startswith("_"):
+            import difflib  # slow to import
+
+            near = difflib.get_close_matches(name, self.__dict__, n=1, cutoff=0.8)
+            if near:
+                warn(f"{self.__name__} has no setting '{name}'\n  hint: {near[0]}")
+        super().__setattr__(name, value)
+
+
+class _Library(_Settings, ModuleType):
     """The module of a library, whose attributes are its settings."""
 
     def __init__(self, name: str, **settings: Any):
@@ -57,9 +75,11 @@ class _Library(ModuleType):
         return False
 
 
-def _precision(**settings: Any) -> SimpleNamespace:
-    """Return settings of the precision of some operations, which is always the operands'."""
-    return SimpleNamespace(fp32_precision="ieee", **settings)
+class _Precision(_Settings, SimpleNamespace):
+    """Settings of the precision of some operations, which is always the operands'."""
+
+    def __init__(self, name: str, **settings: Any):
+        super().__init__(__name__=f"{__name__}.{name}", fp32_precision="ieee", **settings)
 
 
 cudnn = _Library(
@@ -70,8 +90,8 @@ cudnn = _Library(
     allow_tf32=False,
     benchmark_limit=10,
     fp32_precision="ieee",
-    conv=_precision(),
-    rnn=_precision(),
+    conv=_Precision("cudnn.conv"),
+    rnn=_Precision("cudnn.rnn"),
 )
 
 
@@ -119,7 +139,8 @@ class _Kernels(_Library):
 
 cuda = _Kernels(
     "cuda",
-    matmul=_precision(
+    matmul=_Precision(
+        "cuda.matmul",
         allow_tf32=False,
         allow_fp16_reduced_precision_reduction=False,
         allow_bf16_reduced_precision_reduction=False,
@@ -133,3 +154,6 @@ mkldnn = _Library("mkldnn", enabled=True, deterministic=True, allow_tf32=False)
 openmp = _Library("openmp")
 opt_einsum = _Library("opt_einsum", enabled=False, strategy=None)
 xnnpack = _Library("xnnpack", enabled=False)
+
+for _kind in (_Kernels, _Precision):
+    show_callers_of_methods(_kind)

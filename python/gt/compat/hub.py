@@ -13,6 +13,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, NoReturn
 
+from gt._public import show_callers
 from gt.formats import load as _load_file
 
 __all__ = [
@@ -161,3 +162,6 @@ def list(github: str, *args: Any, **kwargs: Any) -> NoReturn:
 def help(github: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
     """Raise NotImplementedError, as `load`."""
     _refuse("help")
+
+
+show_callers(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gt._gt import synchronize
+from gt._public import show_callers
 from gt.random import manual_seed
 
 __all__ = [
@@ -36,3 +37,6 @@ def current_allocated_memory() -> int:
 
 
 driver_allocated_memory = current_allocated_memory
+
+
+show_callers(globals())

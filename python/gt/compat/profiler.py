@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from gt._gt import synchronize
+from gt._public import show_callers
 
 __all__ = [
     "ProfilerAction",
@@ -382,3 +383,6 @@ def tensorboard_trace_handler(
             os.remove(path)
 
     return write
+
+
+show_callers(globals())

@@ -1,5 +1,6 @@
 """`torch.serialization` for PyTorch programs: files, and which classes they may name."""
 
+from gt._public import show_callers
 from gt.formats import load, save
 from gt.formats.classes import (
     add_safe_globals,
@@ -16,3 +17,6 @@ __all__ = [
     "safe_globals",
     "save",
 ]
+
+
+show_callers(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gt._gt import synchronize
+from gt._public import show_callers
 from gt.random import manual_seed
 
 __all__ = [
@@ -37,3 +38,6 @@ def empty_cache() -> None:
 
 
 manual_seed_all = manual_seed
+
+
+show_callers(globals())

@@ -129,11 +129,11 @@ def data_ptr(input: Tensor) -> NoReturn:
 
     >>> gt.ones(1).data_ptr()
     Traceback (most recent call last):
-    RuntimeError: the memory of a tensor is its worker's, and has no address in this process
+    RuntimeError: data_ptr: the memory of a tensor is its worker's, with no address in this process
       hint: x.numpy() copies the values here; x.is_set_to(y) shows whether two names are one tensor
     """
     raise RuntimeError(
-        "the memory of a tensor is its worker's, and has no address in this process\n"
+        "the memory of a tensor is its worker's, with no address in this process\n"
         "  hint: x.numpy() copies the values here; x.is_set_to(y) shows whether two names are one "
         "tensor"
     )

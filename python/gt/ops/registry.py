@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable
 from typing import Any, overload
 
-from gt._calls import brief, explained, plain
+from gt._calls import Call, brief, explained, nearest_names, plain
 from gt._gt import Tensor, add_call, direct_method, faces, public_function
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
@@ -139,9 +139,15 @@ def function(function: F | None = None, *, namespace: str = "gt", **options: Any
 def extend_tensor(**attributes: Any) -> None:
     """Set attributes of `Tensor`, such as properties and methods that are no function of `gt`."""
     for name, value in attributes.items():
-        if isinstance(value, types.FunctionType):
-            value = public_function(value, name)
-        setattr(Tensor, name, value)
+        if type(value) is property:
+            get, set_ = _shown(value.fget, name), _shown(value.fset, name)
+            value = property(get, set_, value.fdel, value.__doc__)
+        setattr(Tensor, name, _shown(value, name))
+
+
+def _shown(value: Any, name: str) -> Any:
+    """Return the public function of a plain one; other values as they are."""
+    return public_function(value, name) if type(value) is types.FunctionType else value
 
 
 def namespace(name: str) -> dict[str, Callable[..., Any]]:
@@ -183,10 +189,9 @@ def _checked(
         renamed = _renamed(function, kwargs)
         if renamed is not None:
             return checked(*args, **renamed)
-        if not is_users:
-            return error
-        wrong = _misfit(function, args, kwargs)
-        wrong = wrong or explained(function, function.__name__, args, kwargs, error)
+        wrong: Exception | None = _misfit(function, args, kwargs)
+        if wrong is None and is_users:
+            wrong = explained(Call(function, function.__name__, args, kwargs), error)
         if wrong is None:
             return error
         raise wrong from None
@@ -223,7 +228,8 @@ def _misfit(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        return TypeError(f"{name}: {error}\n  hint: {name}{plain(signature)}")
+        near = nearest_names(function, kwargs)
+        return TypeError(f"{name}: {error}\n  hint: {near}{name}{plain(signature)}")
     for parameter, given in bound.arguments.items():
         kinds = str(signature.parameters[parameter].annotation).split(" | ")
         if not all(kind in _KINDS for kind in kinds):

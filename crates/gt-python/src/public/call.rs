@@ -6,15 +6,17 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use gt::autocast::autocast;
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PySystemError, PyTypeError};
+use pyo3::exceptions::{
+    PyAttributeError, PyException, PyRuntimeError, PyStopIteration, PySystemError, PyTypeError,
+};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::type_object::PyTypeInfo;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::present::{ShownName, present};
+use super::result::public_result;
 use crate::dtype::PyDType;
 use crate::source;
 use crate::tensor::PyTensor;
@@ -42,8 +44,7 @@ pub struct PublicFunction {
     pub function: *mut ffi::PyObject,
     /// What is called instead under autocast, or null.
     pub under_autocast: *mut ffi::PyObject,
-    /// What is called after a TypeError or an AttributeError, or instead of the function if an
-    /// argument is foreign: with the positional arguments, the named ones, the error or None, and
+    /// What is called after an error, or instead of the function if an argument is foreign: with the positional arguments, the named ones, the error or None, and
     /// whether the user's code has made the call. It returns the result or raises. Null if there is
     /// none.
     pub recover: *mut ffi::PyObject,
@@ -103,32 +104,7 @@ pub unsafe extern "C" fn call_vector(
         if result.is_null() {
             return this.fail(|py| packed(py, arguments, count, names));
         }
-        if this.shown.is_some() { result } else { public_closure(result, this.make) }
-    }
-}
-
-/// Returns a result; a function that GT's code has made for the user becomes a public one.
-///
-/// # Safety
-/// Python holds the GIL; the result is an object, whose reference the caller gives away.
-unsafe fn public_closure(result: *mut ffi::PyObject, make: Make) -> *mut ffi::PyObject {
-    static FUNCTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    // SAFETY: as for this function.
-    let py = unsafe { Python::assume_attached() };
-    let Ok(function) = FUNCTION.import(py, "types", "FunctionType") else { return result };
-    // SAFETY: the result is an object.
-    if unsafe { ffi::Py_TYPE(result) } != function.as_type_ptr() {
-        return result;
-    }
-    // SAFETY: the caller gives the reference away.
-    let closure = unsafe { Bound::from_owned_ptr(py, result) };
-    let code = closure.getattr(intern!(py, "__code__"));
-    if !code.is_ok_and(|code| source::is_own_code(&code)) {
-        return closure.into_ptr();
-    }
-    match make(closure.clone()) {
-        Ok(public) => public.into_ptr(),
-        Err(_) => closure.into_ptr(),
+        if this.shown.is_some() { result } else { public_result(result, this.make) }
     }
 }
 
@@ -248,7 +224,11 @@ impl PublicFunction {
         // A function that the user has not called leaves the explanation to the one that he has.
         let is_users = !source::is_called_by_gt(py);
         let explains = self.shown.is_some() || is_users;
-        let may_recover = error.as_ref().is_none_or(|error| explains && is_of_arguments(py, error));
+        // The name of what is no operation is known in Python.
+        let names = self.shown.is_none() && is_users;
+        let may_recover = error.as_ref().is_none_or(|error| {
+            explains && is_of_arguments(py, error) || names && is_of_call(py, error)
+        });
         let result = match (recover, error) {
             (Some(recover), error) if may_recover => arguments(py).and_then(|(args, kwargs)| {
                 // With its traceback.
@@ -303,6 +283,11 @@ unsafe fn is_foreign(argument: *mut ffi::PyObject) -> bool {
     let module = kind.getattr(intern!(py, "__module__"));
     let module = module.and_then(|module| module.extract::<String>()).unwrap_or_default();
     matches!(module.as_str(), "numpy" | "torch" | "torch.nn.parameter")
+}
+
+/// Whether an error is one, and not the end of an iteration or of the program.
+fn is_of_call(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyException>(py) && !error.is_instance_of::<PyStopIteration>(py)
 }
 
 /// Whether wrong arguments may have caused an error.

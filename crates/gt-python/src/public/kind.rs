@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_int, c_uint, c_ulong, c_void};
 use std::mem::offset_of;
 use std::ptr;
+use std::sync::OnceLock;
 
 use pyo3::ffi;
 use pyo3::intern;
@@ -12,6 +13,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::call::{PublicFunction, call_vector, object_vectorcall, symbol};
 use super::present::ShownName;
+use super::result;
 
 /// `Py_TPFLAGS_HAVE_VECTORCALL`: the flag of types whose objects have a vectorcall function. It is
 /// not in the stable ABI of CPython 3.10 and 3.11, which have it.
@@ -28,6 +30,10 @@ unsafe extern "C" fn bind(
 ) -> *mut ffi::PyObject {
     // SAFETY: Python holds the GIL during a call.
     let py = unsafe { Python::assume_attached() };
+    if let (Some(bound_method), false) = (new_method(), instance.is_null()) {
+        // SAFETY: both are objects.
+        return unsafe { bound_method(this, instance) };
+    }
     // SAFETY: `this` is an object.
     let this = unsafe { Bound::from_borrowed_ptr(py, this) };
     // SAFETY: an object or null.
@@ -42,6 +48,19 @@ unsafe extern "C" fn bind(
         },
         Bound::into_ptr,
     )
+}
+
+/// `PyMethod_New`: returns a function that is bound to an object.
+type NewMethod = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+
+/// Returns `PyMethod_New`, which is not in the stable ABI, if this interpreter exports it.
+fn new_method() -> Option<NewMethod> {
+    static FOUND: OnceLock<Option<NewMethod>> = OnceLock::new();
+    // SAFETY: CPython's function of this name has this type in all versions that export it; a null
+    // pointer is `None`.
+    *FOUND.get_or_init(|| unsafe {
+        std::mem::transmute::<*mut c_void, Option<NewMethod>>(symbol(c"PyMethod_New"))
+    })
 }
 
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -70,6 +89,56 @@ unsafe extern "C" fn represent(this: *mut ffi::PyObject) -> *mut ffi::PyObject {
 unsafe extern "C" fn reduce(this: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: `this` is an object; the name is null-terminated.
     unsafe { ffi::PyObject_GetAttrString(this, c"__qualname__".as_ptr()) }
+}
+
+/// Attributes of plain functions, which a public function has from its own function.
+const OF_FUNCTION: [&CStr; 5] =
+    [c"__code__", c"__defaults__", c"__kwdefaults__", c"__globals__", c"__closure__"];
+
+/// Returns one of [`OF_FUNCTION`].
+///
+/// # Safety
+/// Called by Python alone, for objects of the type of [`PublicFunction`]; `name` is an entry's.
+unsafe extern "C" fn attribute(this: *mut ffi::PyObject, name: *mut c_void) -> *mut ffi::PyObject {
+    // SAFETY: the function is an object; the name is null-terminated.
+    unsafe {
+        let this = &*this.cast::<PublicFunction>();
+        ffi::PyObject_GetAttrString(this.function, name.cast())
+    }
+}
+
+/// Sets one of [`OF_FUNCTION`].
+///
+/// # Safety
+/// As for [`attribute`]; `value` is an object, or null to delete the attribute.
+unsafe extern "C" fn set_attribute(
+    this: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    name: *mut c_void,
+) -> c_int {
+    // SAFETY: as for this function.
+    unsafe {
+        let this = &*this.cast::<PublicFunction>();
+        ffi::PyObject_SetAttrString(this.function, name.cast(), value)
+    }
+}
+
+/// Returns the type of plain functions as `__class__`, so that `inspect.isfunction` and `isinstance`
+/// take a public function for one.
+///
+/// # Safety
+/// Called by Python alone.
+unsafe extern "C" fn class(_: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    // SAFETY: Python holds the GIL during a call.
+    let py = unsafe { Python::assume_attached() };
+    match KIND.import(py, "types", "FunctionType") {
+        Ok(kind) => kind.clone().into_any().into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            ptr::null_mut()
+        }
+    }
 }
 
 /// The type's `tp_traverse`: visits the objects that an object owns. There is no `tp_clear`, as in
@@ -151,16 +220,28 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
     // Python keeps pointers to both tables.
     let (members, methods) = (Box::leak(Box::new(members)), Box::leak(Box::new(methods)));
     // `__dict__` itself, for `vars` and `functools.wraps`.
-    let properties = Box::leak(Box::new([
+    let mut properties = vec![
         ffi::PyGetSetDef {
             name: c"__dict__".as_ptr(),
             get: Some(ffi::PyObject_GenericGetDict),
             set: Some(ffi::PyObject_GenericSetDict),
-            doc: ptr::null(),
-            closure: ptr::null_mut(),
+            ..ffi::PyGetSetDef::default()
         },
-        ffi::PyGetSetDef::default(),
-    ]));
+        ffi::PyGetSetDef {
+            name: c"__class__".as_ptr(),
+            get: Some(class),
+            ..ffi::PyGetSetDef::default()
+        },
+    ];
+    properties.extend(OF_FUNCTION.map(|name| ffi::PyGetSetDef {
+        name: name.as_ptr(),
+        get: Some(attribute),
+        set: Some(set_attribute),
+        doc: ptr::null(),
+        closure: name.as_ptr().cast_mut().cast(),
+    }));
+    properties.push(ffi::PyGetSetDef::default());
+    let properties = properties.leak();
     let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
     let mut slots = [
         // It calls the vectorcall function; all versions of CPython export it.
@@ -247,5 +328,7 @@ fn public_function<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Looked up now: see `source::register`.
     object_vectorcall();
+    new_method();
+    result::register(module.py())?;
     module.add_function(wrap_pyfunction!(public_function, module)?)
 }

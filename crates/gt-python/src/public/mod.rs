@@ -3,11 +3,13 @@
 //! user called.
 //!
 //! - [`call`]: the object of a public function, and calls of it.
+//! - [`result`]: functions, generators and context managers that a public function returns.
 //! - [`kind`]: its Python type.
 //! - [`present`]: how an error is shown.
 
 mod call;
 mod kind;
 mod present;
+mod result;
 
 pub use kind::register;

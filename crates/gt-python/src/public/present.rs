@@ -5,6 +5,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use gt::environment;
 use gt::ir::ops;
+use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyKeyError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -31,6 +32,10 @@ impl ShownName {
         self.0.is_some()
     }
 
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// The name lives as long as the process, like public functions.
     pub fn new(name: Option<String>) -> Self {
         let Some(name) = name else { return Self(None) };
@@ -45,15 +50,16 @@ impl ShownName {
 }
 
 /// Returns an error as the user sees it: frames of GT's own code are removed from its traceback,
-/// and a message that begins with the name of another operation begins with `shown` if GT raised
-/// the error.
+/// with those of Python's library that GT's code calls; and a message begins with `shown` if GT
+/// raised the error.
 ///
 /// `is_users` is whether the user's code has called the function: frames stay until then.
 pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName, is_users: bool) -> PyErr {
     let Some(mut entry) = error.traceback(py).map(Bound::into_any) else { return error };
     let mut kept = Vec::new();
+    let mut own = false;
     let raised_by_gt = loop {
-        let own = is_own(&entry).unwrap_or(false);
+        own = is_own(&entry).unwrap_or(false) || own && is_of_library(&entry).unwrap_or(false);
         if !own {
             kept.push(entry.clone());
         }
@@ -63,7 +69,7 @@ pub fn present(py: Python<'_>, error: PyErr, shown: &ShownName, is_users: bool) 
         }
     };
     if raised_by_gt && let Some(name) = shown.0 {
-        rename(error.value(py), name);
+        rename(error.value(py), name, is_users);
     }
     if is_users && !*KEEPS_FRAMES {
         // A failure to make the traceback, such as one for want of memory, leaves it as it was.
@@ -90,6 +96,20 @@ fn is_own(entry: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(module.cast::<PyString>()?.to_cow()?.starts_with("gt."))
 }
 
+/// Whether an entry of a traceback is of Python's library.
+fn is_of_library(entry: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static FOLDER: PyOnceLock<String> = PyOnceLock::new();
+    let py = entry.py();
+    let folder = FOLDER.get_or_try_init(py, || {
+        let file: String = py.import("os")?.getattr(intern!(py, "__file__"))?.extract()?;
+        PyResult::Ok(file.trim_end_matches("os.py").to_owned())
+    })?;
+    let code = entry.getattr(intern!(py, "tb_frame"))?.getattr(intern!(py, "f_code"))?;
+    let file: String = code.getattr(intern!(py, "co_filename"))?.extract()?;
+    let inside = file.strip_prefix(folder.as_str());
+    Ok(inside.is_some_and(|path| !path.contains("-packages")) || file.starts_with("<frozen "))
+}
+
 /// Returns a traceback of some entries of another one, if there are any.
 fn joined<'py>(
     py: Python<'py>,
@@ -107,20 +127,37 @@ fn joined<'py>(
     Ok(next)
 }
 
-/// Lets a message that begins with the name of another operation begin with `name`.
-fn rename(error: &Bound<'_, PyAny>, name: &str) {
+/// Lets a message begin with `name`, in place of the name of another operation. One that begins
+/// with no name gets the name of the function that the user has called.
+fn rename(error: &Bound<'_, PyAny>, name: &str, is_users: bool) {
     let py = error.py();
     let renamed = || {
         let args = error.getattr(intern!(py, "args")).ok()?.cast_into::<PyTuple>().ok()?;
         let text: String = args.get_item(0).ok()?.extract().ok()?;
-        let (operation, rest) = text.split_once(": ")?;
-        let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
-        if args.len() != 1 || operation == name || !names.contains(operation) {
+        if args.len() != 1 || is_quoted(error) {
             return None;
         }
+        let rest = match text.split_once(": ") {
+            Some((operation, rest)) if is_operation(operation) => rest,
+            // It names another function, or a class.
+            Some((before, _)) if !before.contains([' ', '\n']) => return None,
+            _ if !is_users || text.starts_with(name) => return None,
+            _ => text.as_str(),
+        };
         let args = PyTuple::new(py, [format!("{name}: {rest}")]).ok()?;
         error.setattr(intern!(py, "args"), args).ok()
     };
     // A message of another form stays as it is.
     let _: Option<()> = renamed();
+}
+
+fn is_operation(name: &str) -> bool {
+    NAMES.read().unwrap_or_else(PoisonError::into_inner).contains(name)
+}
+
+/// Whether the text of an error is compared with that of another, or is no message.
+fn is_quoted(error: &Bound<'_, PyAny>) -> bool {
+    error.is_instance_of::<PyAssertionError>()
+        || error.is_instance_of::<PyAttributeError>()
+        || error.is_instance_of::<PyKeyError>()
 }

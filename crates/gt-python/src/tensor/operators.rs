@@ -35,46 +35,76 @@ pub fn apply(
     }
 }
 
+/// Returns the result of an operator, or `NotImplemented` if it failed because `other` is no
+/// operand: Python then tries the other object's own operator, or says that there is none.
+fn or_not_implemented(
+    py: Python<'_>,
+    result: PyResult<PyTensor>,
+    other: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    match result {
+        Ok(tensor) => Ok(Py::new(py, tensor)?.into_any()),
+        Err(error) if is_unsupported(py, &error, other) => Ok(py.NotImplemented()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an operation failed because `other` is no operand.
+fn is_unsupported(py: Python<'_>, error: &PyErr, other: &Bound<'_, PyAny>) -> bool {
+    error.is_instance_of::<PyTypeError>(py) && !PyOperand::is_operand(other).unwrap_or(true)
+}
+
 /// Computes `this op= other`.
 fn in_place(
     py: Python<'_>,
     operation: &'static Operation,
+    symbol: &str,
     this: &PyTensor,
     other: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let result = apply(py, operation, this, other, false)?;
-    this.0.assign(&result.0, operation.name).py()
+    match apply(py, operation, this, other, false) {
+        Ok(result) => this.0.assign(&result.0, operation.name).py(),
+        Err(error) if is_unsupported(py, &error, other) => Err(PyTypeError::new_err(format!(
+            "unsupported operand type(s) for {symbol}: 'gt.Tensor' and '{}'",
+            other.get_type().name()?
+        ))),
+        Err(error) => Err(error),
+    }
 }
 
 macro_rules! operators {
-    ($($operation:path: $plain:ident $reflected:ident $in_place:ident,)*) => {
+    ($($operation:path, $symbol:literal: $plain:ident $reflected:ident $in_place:ident,)*) => {
         #[pymethods]
         impl PyTensor {
-            $(fn $plain(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-                apply(py, &$operation, self, other, false)
+            $(fn $plain(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                or_not_implemented(py, apply(py, &$operation, self, other, false), other)
             }
 
-            fn $reflected(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-                apply(py, &$operation, self, other, true)
+            fn $reflected(
+                &self,
+                py: Python<'_>,
+                other: &Bound<'_, PyAny>,
+            ) -> PyResult<Py<PyAny>> {
+                or_not_implemented(py, apply(py, &$operation, self, other, true), other)
             }
 
             fn $in_place(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                in_place(py, &$operation, self, other)
+                in_place(py, &$operation, $symbol, self, other)
             })*
         }
     };
 }
 
 operators! {
-    binary::ADD: __add__ __radd__ __iadd__,
-    binary::SUB: __sub__ __rsub__ __isub__,
-    binary::MUL: __mul__ __rmul__ __imul__,
-    binary::DIV: __truediv__ __rtruediv__ __itruediv__,
-    binary::FLOOR_DIVIDE: __floordiv__ __rfloordiv__ __ifloordiv__,
-    binary::REMAINDER: __mod__ __rmod__ __imod__,
-    binary::BITWISE_AND: __and__ __rand__ __iand__,
-    binary::BITWISE_OR: __or__ __ror__ __ior__,
-    binary::BITWISE_XOR: __xor__ __rxor__ __ixor__,
+    binary::ADD, "+=": __add__ __radd__ __iadd__,
+    binary::SUB, "-=": __sub__ __rsub__ __isub__,
+    binary::MUL, "*=": __mul__ __rmul__ __imul__,
+    binary::DIV, "/=": __truediv__ __rtruediv__ __itruediv__,
+    binary::FLOOR_DIVIDE, "//=": __floordiv__ __rfloordiv__ __ifloordiv__,
+    binary::REMAINDER, "%=": __mod__ __rmod__ __imod__,
+    binary::BITWISE_AND, "&=": __and__ __rand__ __iand__,
+    binary::BITWISE_OR, "|=": __or__ __ror__ __ior__,
+    binary::BITWISE_XOR, "^=": __xor__ __rxor__ __ixor__,
 }
 
 #[pymethods]
@@ -84,9 +114,9 @@ impl PyTensor {
         py: Python<'_>,
         other: &Bound<'_, PyAny>,
         modulo: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTensor> {
+    ) -> PyResult<Py<PyAny>> {
         no_modulo(modulo)?;
-        apply(py, &binary::POW, self, other, false)
+        or_not_implemented(py, apply(py, &binary::POW, self, other, false), other)
     }
 
     fn __rpow__(
@@ -94,9 +124,9 @@ impl PyTensor {
         py: Python<'_>,
         other: &Bound<'_, PyAny>,
         modulo: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTensor> {
+    ) -> PyResult<Py<PyAny>> {
         no_modulo(modulo)?;
-        apply(py, &binary::POW, self, other, true)
+        or_not_implemented(py, apply(py, &binary::POW, self, other, true), other)
     }
 
     fn __ipow__(
@@ -106,15 +136,15 @@ impl PyTensor {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         no_modulo(modulo)?;
-        in_place(py, &binary::POW, self, other)
+        in_place(py, &binary::POW, "**=", self, other)
     }
 
-    fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        matmul(py, self, other, false)
+    fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        or_not_implemented(py, matmul(py, self, other, false), other)
     }
 
-    fn __rmatmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        matmul(py, self, other, true)
+    fn __rmatmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        or_not_implemented(py, matmul(py, self, other, true), other)
     }
 
     /// Return the matrix product with another tensor.

@@ -131,7 +131,7 @@ impl PyTensor {
         {
             return Ok(PyTensor(tensor.get().0.detach()));
         }
-        let made = py.import("gt._legacy")?.call_method1("new_tensor", (data,))?;
+        let made = py.import("gt._legacy")?.call_method1("public_new_tensor", (data,))?;
         Ok(PyTensor(made.cast::<PyTensor>()?.get().0.clone()))
     }
 

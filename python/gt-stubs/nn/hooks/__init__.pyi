@@ -6,7 +6,6 @@ from gt.compat.nn.hooks import (
     add_hook as add_hook,
     call as call,
     everywhere as everywhere,
-    explains as explains,
     register_module_forward_hook as register_module_forward_hook,
     register_module_forward_pre_hook as register_module_forward_pre_hook,
     register_module_full_backward_hook as register_module_full_backward_hook,

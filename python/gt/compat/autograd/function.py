@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gt import _gt
-from gt._gt import Tensor, is_grad_enabled
+from gt._gt import Tensor, is_grad_enabled, public_function
 
 
 class Context:
@@ -130,25 +130,44 @@ class Function:
         cls, context: Context, args: tuple[Any, ...], outputs: tuple[Any, ...]
     ) -> Callable[..., Any]:
         """Return the callback of the tape; it must not keep unsaved arguments or outputs alive."""
-        count = len(args)
         places = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
         is_tensor = [isinstance(output, Tensor) for output in outputs]
+        return functools.partial(_call_backward, cls, context, len(args), places, is_tensor)
 
-        def backward(grads: tuple[Tensor, ...], kept: tuple[Tensor, ...]) -> list[Tensor | None]:
-            given = iter(grads)
-            without_history = context._saved
-            with_history = list(without_history)
-            for position, output in zip(context._saved_outputs, kept, strict=True):
-                with_history[position] = output
-            context._saved = tuple(with_history)
-            try:
-                result = cls.backward(context, *(next(given) if is_ else None for is_ in is_tensor))
-            finally:
-                # Outputs with history would keep the graph alive, and the graph this context.
-                context._saved = without_history
-            return _gradients(cls.__name__, result, count, places)
 
-        return backward
+@public_function
+def _call_backward(
+    cls: type[Function],
+    context: Context,
+    count: int,
+    places: list[int],
+    is_tensor: list[bool],
+    grads: tuple[Tensor, ...],
+    kept: tuple[Tensor, ...],
+) -> list[Tensor | None]:
+    """Return the gradients of the tensors among the arguments of `forward`.
+
+    Args:
+        cls: the function.
+        context: what `forward` received.
+        count: the number of arguments of `forward`.
+        places: the indices of tensors among them.
+        is_tensor: whether each output is a tensor.
+        grads: the gradients of the outputs that are tensors.
+        kept: the saved outputs.
+    """
+    given = iter(grads)
+    without_history = context._saved
+    with_history = list(without_history)
+    for position, output in zip(context._saved_outputs, kept, strict=True):
+        with_history[position] = output
+    context._saved = tuple(with_history)
+    try:
+        result = cls.backward(context, *(next(given) if is_ else None for is_ in is_tensor))
+    finally:
+        # Outputs with history would keep the graph alive, and the graph this context.
+        context._saved = without_history
+    return _gradients(cls.__name__, result, count, places)
 
 
 def _index(tensors: Sequence[Tensor | None], wanted: Tensor | None) -> int | None:

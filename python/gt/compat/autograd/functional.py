@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 import gt
 from gt._gt import Tensor
+from gt._public import show_callers
 
 from . import enable_grad, grad
 
@@ -323,3 +324,6 @@ def _grad(
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients by inputs, None for those that the outputs do not depend on."""
     return grad(outputs, inputs, gradients, True, create_graph, allow_unused=True)
+
+
+show_callers(globals())

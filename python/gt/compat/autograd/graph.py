@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from gt._gt import Tensor
+from gt._public import show_callers
 from gt.ops.registry import extend_tensor
 
 __all__ = ["Node"]
@@ -44,3 +45,6 @@ def __getattr__(name: str) -> NoReturn:
         "hooks of the program cannot pack it\n"
         "  hint: gt.utils.checkpoint.checkpoint keeps fewer, and recomputes the others"
     )
+
+
+show_callers(globals())

@@ -6,6 +6,7 @@ from typing import Any
 
 from gt import _gt, amp
 from gt._lines import warn
+from gt._public import show_callers
 
 __all__ = ["GradScaler", "autocast"]
 
@@ -38,3 +39,6 @@ class GradScaler(amp.GradScaler):
             FutureWarning,
         )
         super().__init__("cpu", *args, **kwargs)
+
+
+show_callers(globals())

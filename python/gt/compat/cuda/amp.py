@@ -8,6 +8,7 @@ from typing import Any
 from gt import _gt, amp
 from gt._lines import warn
 from gt._paths import add_modules
+from gt._public import show_callers
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -56,3 +57,6 @@ def _warn(old: str, new: str) -> None:
 
 
 add_modules(__name__, {"autocast_mode": __name__, "common": __name__, "grad_scaler": __name__})
+
+
+show_callers(globals())

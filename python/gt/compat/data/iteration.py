@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gt._public import show_callers_of_methods
+
 from . import convert, fetch
 from .position import Position
 
@@ -24,6 +26,8 @@ class Iteration:
         position: the position to start from; it is updated with each batch.
         state: the saved state of the dataset, if it is a stream that has one.
     """
+
+    _shown_as = "DataLoader"
 
     def __init__(
         self, job: fetch.Job, indices: Iterator[Any], position: Position, state: Any = None
@@ -208,3 +212,7 @@ class WorkerIteration(Iteration):
     def dataset_state(self) -> Any:
         """Return None: the states of workers' datasets are part of the position."""
         return None
+
+
+show_callers_of_methods(Iteration)
+show_callers_of_methods(WorkerIteration)

@@ -19,6 +19,7 @@ from typing import Any
 
 from gt import _gt
 from gt import signal as signals
+from gt._gt import public_function
 from gt.session.session import Session, current_session
 
 from . import convert
@@ -130,6 +131,7 @@ class _Pass(Iterator[Any]):
         self._thread.start()
         self._finalizer = weakref.finalize(self, _stop, self._ahead, self._thread)
 
+    @public_function
     def __next__(self) -> Any:
         if self._ahead.stopped:
             raise StopIteration

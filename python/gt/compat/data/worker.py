@@ -19,14 +19,19 @@ from dataclasses import dataclass
 from multiprocessing import connection as connections
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import gt
 
 from . import convert, fetch, transport
 
 #: How often a worker checks that its parent is alive, in case the parent's sockets outlive it.
 _LOOK_SECONDS = 5.0
+#: The folder of GT's own code.
+_FOLDER = str(Path(gt.__file__).parent) + os.sep
 #: How long a worker may take to finish its last batch when its parent is gone.
 _END_SECONDS = 5.0
 
@@ -71,7 +76,7 @@ class Failure:
     def __init__(self, error: Exception, worker: int):
         self.kind: type[Exception] | None = type(error)
         name = type(error).__name__
-        text = "".join(traceback.format_exception(error))
+        text = "".join(_shown(error).format())
         self.message = (
             f"Caught {name} in DataLoader worker process {worker} (pid {os.getpid()}).\n"
             f"Original {text}"
@@ -86,6 +91,19 @@ class Failure:
             # The exception's constructor takes other arguments.
             error = RuntimeError(message)
         raise error from None
+
+
+def _shown(error: BaseException) -> traceback.TracebackException:
+    """Return a traceback without the lines of GT's own code, unless `GT_FULL_TRACEBACK` is set."""
+    shown = traceback.TracebackException.from_exception(error)
+    if os.environ.get("GT_FULL_TRACEBACK", "0") in ("", "0"):
+        links: list[traceback.TracebackException | None] = [shown]
+        for link in links:
+            if link is not None:
+                own = [frame for frame in link.stack if not frame.filename.startswith(_FOLDER)]
+                link.stack = traceback.StackSummary.from_list(own)
+                links += [link.__cause__, link.__context__]
+    return shown
 
 
 class _Text(str):

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from gt._absent import add_absent_modules
 from gt._paths import add_modules
+from gt._public import show_callers
 
 from . import collectives, groups
 from .collectives import (
@@ -138,3 +139,6 @@ add_absent_modules(
     "gt.signal.context shards parameters and batches over workers",
 )
 add_modules(__name__, {"distributed_c10d": "gt.distributed.groups gt.distributed.collectives"})
+
+
+show_callers(globals())

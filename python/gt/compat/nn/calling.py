@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from .hooks import Flagged, RemovableHandle, add_hook, call, everywhere, explains
+from .hooks import Flagged, RemovableHandle, add_hook, call, everywhere
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -45,7 +45,6 @@ class Calling:
 
     else:
 
-        @explains
         def __call__(self, *args, **kwargs):
             """Compute the module's result."""
             if not (

@@ -13,6 +13,8 @@ from .module import Module
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+else:
+    Self = Any  # for `typing.get_type_hints`
 
 
 class _Listed(Module):
@@ -204,7 +206,16 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
-        return self._modules[key]
+        try:
+            return self._modules[key]
+        except KeyError:
+            raise self._missing(key) from None
+
+    def _missing(self, key: str) -> KeyError:
+        kind = type(self).__name__
+        return KeyError(
+            f"{kind} has no module {key!r}, it has {', '.join(self._modules) or 'none'}"
+        )
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -227,6 +238,8 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Module:
         """Remove the module of a key and return it."""
+        if key not in self._modules:
+            raise self._missing(key)
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:

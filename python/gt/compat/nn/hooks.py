@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from gt._calls import plain
-from gt._gt import Tensor, public_function
+from gt._gt import Tensor
 from gt.autograd import Function
 from gt.func.tree import flatten, unflatten
-from gt.ops.annotations import F
 
 
 class RemovableHandle:
@@ -250,20 +247,3 @@ def _replaced(what: str, given: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
             f"{what} returned {len(given)} gradients, expected {len(grads)}, or None"
         )
     return given
-
-
-def explains(call: F) -> F:
-    """Return a module's `__call__`, whose errors about arguments name the module's class."""
-
-    def recover(
-        args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
-    ) -> Exception:
-        own = type(args[0])
-        forward, text = f"{own.forward.__qualname__}() ", str(error)
-        if not text.startswith(forward):
-            return error
-        signature = plain(inspect.signature(own.forward)).replace("(self, ", "(")
-        problem = f"{own.__name__}: {text.removeprefix(forward)}"
-        raise TypeError(f"{problem}\n  hint: {own.__name__}(...){signature}") from None
-
-    return public_function(call, recover=recover)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -15,12 +16,14 @@ from gt.ops.convert import wanted_dtype
 
 from .calling import Calling
 from .compilable import Compilable
-from .parameter import Buffer, is_parameter
+from .parameter import Buffer, Parameter, is_parameter
 from .states import States
 from .tree import ParameterTable, Tree
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+else:
+    Self = Any  # for `typing.get_type_hints`
 
 _HOOK_TABLES = (
     "_forward_pre_hooks",
@@ -337,3 +340,9 @@ def _kind(value: Any) -> str:
 
 def _is_inexact(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
+
+
+# `typing.get_type_hints` looks up the annotations of methods in the modules that define them.
+for _base in (Tree, States, Compilable, Calling):
+    for _named in (Module, Parameter):
+        vars(sys.modules[_base.__module__]).setdefault(_named.__name__, _named)

@@ -10,6 +10,8 @@ from gt._gt import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+else:
+    Self = Any  # for `typing.get_type_hints`
 
 
 def _set_grad(parameter: Parameter, grad: Tensor | None) -> None:

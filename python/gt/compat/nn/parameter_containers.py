@@ -93,7 +93,9 @@ class ParameterDict(Module):
 
     def __getitem__(self, key: str) -> Any:
         if self._check(key) not in self._keys:
-            raise KeyError(key)
+            raise KeyError(
+                f"ParameterDict has no {key!r}, it has {', '.join(self._keys) or 'none'}"
+            )
         return getattr(self, key)
 
     def __setitem__(self, key: str, value: Any) -> None:

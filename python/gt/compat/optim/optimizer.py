@@ -98,6 +98,8 @@ class Optimizer:
         """Add a group of parameters, with its own options."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        if "params" not in param_group:
+            raise KeyError(f"a parameter group has no 'params', it has {sorted(param_group)}")
         params = param_group["params"]
         if isinstance(params, set):
             raise TypeError(

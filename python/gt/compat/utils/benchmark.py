@@ -7,6 +7,7 @@ import timeit
 from typing import Any
 
 from gt._gt import synchronize
+from gt._public import show_callers
 
 __all__ = ["Measurement", "Timer"]
 
@@ -115,3 +116,6 @@ class Timer:
 def _now() -> float:
     synchronize()
     return timeit.default_timer()
+
+
+show_callers(globals())

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import gt
 from gt._gt import Tensor
+from gt._public import show_callers
 
 
 class _Packed(NamedTuple):
@@ -239,3 +240,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Return packed sequences as a list."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+show_callers(globals())
