@@ -72,3 +72,40 @@ def test_two_threads_may_import_at_the_same_time(pair):
     command = [sys.executable, "-c", IMPORT_BOTH, *pair]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+IMPORT_WHILE_IMPORTING = """
+import faulthandler, importlib, sys, threading
+faulthandler.dump_traceback_later(50, exit=True)
+names, failures = sys.argv[1:], []
+def load(name):
+    # Python itself cannot find modules of a package before the first line of its file has run.
+    while name != names[0] and not hasattr(sys.modules.get("gt"), "_Finder"):
+        pass
+    try:
+        module = importlib.import_module(name)
+        assert module is sys.modules[name] and not module.__spec__._initializing
+    except BaseException as error:
+        failures.append((name, error))
+threads = [threading.Thread(target=load, args=(name,)) for name in names]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+import gt
+gt.nn.Linear(2, 2), gt.optim.SGD, gt.autograd.Function
+sys.exit(repr(failures) if failures else 0)
+"""
+
+AT_ONCE = [
+    ("gt.nn", "gt.optim"),
+    ("gt.optim", "gt.nn.functional", "gt.utils.data"),
+    ("gt", "gt.autograd.function", "gt.func.tree", "gt.signal"),
+    ("gt", "gt.safetensors", "gt.amp", "gt.checkpoint", "gt.session.session"),
+]
+
+
+@pytest.mark.parametrize("run", range(5))
+@pytest.mark.parametrize("names", AT_ONCE, ids=" ".join)
+def test_threads_import_modules_while_another_imports_gt(names, run):
+    command = [sys.executable, "-c", IMPORT_WHILE_IMPORTING, *names]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -10,13 +10,52 @@ Without a connection, the dispatcher and the workers run inside this process. Af
 gt.Session("host:port"):` does so for one block.
 """
 
+import _frozen_importlib as _import_system
 import os as _os
-from math import e, inf, nan, pi
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import sys as _sys
+from _thread import get_ident as _get_ident
 
 # What GT has because PyTorch has it stands in one folder: the files of gt.nn are in compat/nn.
 __path__.append(_os.path.join(_os.path.dirname(__file__), "compat"))
+
+
+class _Finder:
+    """Finds modules of packages of `gt` that another thread is importing, and waits for it.
+
+    It is a part of this file, and imports nothing, as a thread may need it in this moment.
+    """
+
+    @classmethod
+    def find_spec(cls, name: str, path: object = None, target: object = None) -> object:
+        """Return a spec whose loader waits; None for other modules."""
+        if name[:3] != "gt." or name == "gt._importing":
+            return None
+        package = name.rpartition(".")[0]
+        spec = getattr(_sys.modules.get(package), "__spec__", None)
+        lock = _import_system._module_locks.get(package)  # type: ignore[attr-defined]
+        lock = lock and lock()
+        if not getattr(spec, "_initializing", False) or not lock or lock.owner == _get_ident():
+            return None
+        return _import_system.ModuleSpec(name, cls)  # type: ignore[arg-type]
+
+    @staticmethod
+    def create_module(spec: _import_system.ModuleSpec) -> object:
+        """Return the module of a spec, after that of its package."""
+        from gt._importing import create_module
+
+        return create_module(spec)
+
+    @staticmethod
+    def exec_module(module: object) -> None:
+        """Do nothing: `create_module` gives the spec the module's own loader."""
+
+
+# Before the other finders; and after them, for a thread that came before this line.
+_sys.meta_path[:] = [_Finder, *_sys.meta_path, _Finder]  # type: ignore[list-item]
+
+from math import e, inf, nan, pi  # noqa: E402
+from typing import TYPE_CHECKING as _TYPE_CHECKING  # noqa: E402
+from typing import Any as _Any  # noqa: E402
 
 try:
     from gt import _gt
@@ -379,3 +418,6 @@ _os.register_at_fork(
     after_in_parent=_gt.after_fork_in_parent,
     after_in_child=_gt.after_fork_in_child,
 )
+_sys.meta_path.reverse()
+_sys.meta_path.remove(_Finder)  # type: ignore[arg-type]
+_sys.meta_path.reverse()
