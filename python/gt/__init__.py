@@ -22,13 +22,18 @@ __path__.append(_os.path.join(_os.path.dirname(__file__), "compat"))
 class _Finder:
     """Finds modules of packages of `gt` that another thread is importing, and waits for it.
 
-    It is a part of this file, and imports nothing, as a thread may need it in this moment.
+    It is a part of this file, and imports nothing, as a thread may need it in this moment. It finds
+    modules of another name of `gt`, too, such as `torch.nn` after `sys.modules["torch"] = gt`.
     """
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> object:
         """Return a spec whose loader waits; None for other modules."""
-        if name[:3] != "gt." or name == "gt._importing":
+        first, _, rest = name.partition(".")
+        if first != "gt":
+            same = rest and _sys.modules.get(first) is _sys.modules["gt"]
+            return _import_system.ModuleSpec(name, cls) if same else None  # type: ignore[arg-type]
+        if name == "gt._importing":
             return None
         package = name.rpartition(".")[0]
         spec = getattr(_sys.modules.get(package), "__spec__", None)
@@ -40,7 +45,7 @@ class _Finder:
 
     @staticmethod
     def create_module(spec: _import_system.ModuleSpec) -> object:
-        """Return the module of a spec, after that of its package."""
+        """Return the module of a spec, as `gt._importing` does."""
         from gt._importing import create_module
 
         return create_module(spec)

@@ -18,9 +18,16 @@ from typing import Any
 def create_module(spec: ModuleSpec) -> ModuleType | None:
     """Wait until a module's package is imported; return what the module's own loader returns.
 
+    A module of another name of `gt` is that of `gt`.
+
     Args:
         spec: the spec of the module; it becomes that which Python's own finder returns.
     """
+    first, _, rest = spec.name.partition(".")
+    if first != "gt":
+        module = importlib.import_module(f"gt.{rest}")
+        spec.loader = _Imported(module.__spec__)
+        return module
     # The thread that imports the package may need the modules whose locks this one holds.
     locks = _held_locks()
     for lock in locks:
@@ -42,7 +49,7 @@ def create_module(spec: ModuleSpec) -> ModuleType | None:
 
 
 class _Imported(Loader):
-    """The loader of a module that the other thread has imported: it keeps the module's spec."""
+    """The loader of a module that is imported already: it keeps the module's spec."""
 
     def __init__(self, spec: ModuleSpec | None):
         self._spec = spec
