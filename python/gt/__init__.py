@@ -124,6 +124,17 @@ from gt._legacy import (  # noqa: E402
 )
 from gt._limits import finfo, iinfo  # noqa: E402
 from gt._public import show_callers as _show_callers  # noqa: E402
+from gt._questions import (  # noqa: E402
+    OutOfMemoryError,
+    get_deterministic_debug_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_inference_mode_enabled,
+    is_storage,
+    set_deterministic_debug_mode,
+    typename,
+)
 from gt._settings import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_default_device,
@@ -216,6 +227,7 @@ __all__ = [
     "HalfTensor",
     "IntTensor",
     "LongTensor",
+    "OutOfMemoryError",
     "Session",
     "ShardConfig",
     "ShortTensor",
@@ -269,11 +281,13 @@ __all__ = [
     "float64",
     "from_numpy",
     "func",
+    "functional",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
     "get_config",
     "get_default_device",
+    "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_num_threads",
@@ -290,10 +304,15 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_autocast_cache_enabled",
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "is_storage",
     "jit",
     "layout",
     "linalg",
@@ -314,6 +333,7 @@ __all__ = [
     "random",
     "register_config",
     "rescale",
+    "return_types",
     "safetensors",
     "save",
     "seed",
@@ -324,6 +344,7 @@ __all__ = [
     "set_autocast_gpu_dtype",
     "set_default_device",
     "set_default_tensor_type",
+    "set_deterministic_debug_mode",
     "set_float32_matmul_precision",
     "set_flush_denormal",
     "set_grad_enabled",
@@ -339,6 +360,7 @@ __all__ = [
     "strided",
     "synchronize",
     "testing",
+    "typename",
     "uint8",
     "use_deterministic_algorithms",
     "utils",
@@ -356,9 +378,9 @@ def __dir__() -> list[str]:
 _LATER = frozenset(
     """
     accelerator ao backends client compiler cpu cuda data demo distributed distributions
-    errors export fft futures fx hub jit linalg masked mps multiprocessing nested nn onnx
-    optim overrides package profiler quantization quasirandom serialization signals sparse
-    special storage testing torch_version torchvision types utils version xpu
+    errors export fft functional futures fx hub jit linalg masked mps multiprocessing nested nn onnx
+    optim overrides package profiler quantization quasirandom return_types serialization
+    signals sparse special storage testing torch_version torchvision types utils version xpu
     """.split()
 )
 
@@ -366,10 +388,10 @@ _LATER = frozenset(
 if _TYPE_CHECKING:
     from gt import (  # noqa: F401, I001
         accelerator, ao, backends, client, compiler, cpu, cuda, data, demo, distributed,
-        distributions, errors, export, fft, futures, fx, hub, jit, linalg, masked, mps,
+        distributions, errors, export, fft, functional, futures, fx, hub, jit, linalg, masked, mps,
         multiprocessing, nested, nn, onnx, optim, overrides, package, profiler, quantization,
-        quasirandom, serialization, signals, sparse, special, storage, testing, torch_version,
-        types, utils, version, xpu,
+        quasirandom, return_types, serialization, signals, sparse, special, storage, testing,
+        torch_version, types, utils, version, xpu,
     )
 # fmt: on
 
@@ -386,6 +408,11 @@ else:
 
         if name.startswith("_"):
             raise AttributeError(f"module 'gt' has no attribute '{name}'")
+        from gt._missing import why as _why
+
+        reason = _why(name)
+        if reason is not None:
+            raise AttributeError(f"gt has no '{name}': {reason}")
         near = _difflib.get_close_matches(name, __all__, n=1)
         hint = f"\n  hint: gt.{near[0]}" if near else ""
         raise AttributeError(
@@ -423,6 +450,19 @@ _os.register_at_fork(
     after_in_parent=_gt.after_fork_in_parent,
     after_in_child=_gt.after_fork_in_child,
 )
+
+class _LastFinder:
+    """Finds nothing: of modules of PyTorch that GT does not have it says what to use instead."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raise an error for a known module, which the other finders have not found."""
+        if name[:3] == "gt.":
+            from gt._missing import refuse_module
+
+            refuse_module(name)
+
+
 _sys.meta_path.reverse()
-_sys.meta_path.remove(_Finder)  # type: ignore[arg-type]
+_sys.meta_path[_sys.meta_path.index(_Finder)] = _LastFinder  # type: ignore[arg-type, call-overload]
 _sys.meta_path.reverse()
