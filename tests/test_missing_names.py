@@ -126,3 +126,17 @@ def test_another_name_of_gt_has_the_same_modules():
     done = run_python(ANOTHER_NAME)
     assert (done.returncode, done.stderr) == (0, "")
     assert "torch.nothing" not in sys.modules
+
+
+def test_a_dense_tensor_has_no_parts_of_a_sparse_one():
+    for name in ("indices", "values", "crow_indices"):
+        assert not hasattr(gt.ones(1), name)
+        with pytest.raises(AttributeError, match=rf"has no '{name}'[\s\S]*hint: x\.nonzero"):
+            getattr(gt.ones(1), name)
+
+
+def test_a_device_is_a_with_block():
+    with gt.device("cpu") as device:
+        assert device == gt.device("cpu") and gt.ones(1).tolist() == [1]
+    with pytest.raises(RuntimeError, match="no 'meta' device"), gt.device("meta"):
+        pass
