@@ -31,7 +31,7 @@ class _Finder:
         """Return a spec whose loader waits; None for other modules."""
         first, _, rest = name.partition(".")
         if first != "gt":
-            same = rest and _sys.modules.get(first) is _sys.modules["gt"]
+            same = rest and _sys.modules.get(first) is _sys.modules.get("gt", cls)
             return _import_system.ModuleSpec(name, cls) if same else None  # type: ignore[arg-type]
         if name == "gt._importing":
             return None
@@ -110,46 +110,16 @@ from gt._gt import (  # noqa: E402
     synchronize,
     uint8,
 )
-from gt._legacy import (  # noqa: E402
-    BFloat16Tensor,
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-)
+from gt._legacy import *  # noqa: E402, F403
+from gt._legacy import __all__ as _legacy_names  # noqa: E402
 from gt._limits import finfo, iinfo  # noqa: E402
+from gt._missing import LastFinder as _LastFinder  # noqa: E402
+from gt._missing import why as _why  # noqa: E402
 from gt._public import show_callers as _show_callers  # noqa: E402
-from gt._questions import (  # noqa: E402
-    OutOfMemoryError,
-    get_deterministic_debug_mode,
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-    is_deterministic_algorithms_warn_only_enabled,
-    is_inference_mode_enabled,
-    is_storage,
-    set_deterministic_debug_mode,
-    typename,
-)
-from gt._settings import (  # noqa: E402
-    are_deterministic_algorithms_enabled,
-    get_default_device,
-    get_float32_matmul_precision,
-    get_num_interop_threads,
-    get_num_threads,
-    set_default_device,
-    set_default_tensor_type,
-    set_float32_matmul_precision,
-    set_flush_denormal,
-    set_num_interop_threads,
-    set_num_threads,
-    set_printoptions,
-    use_deterministic_algorithms,
-)
+from gt._questions import *  # noqa: E402, F403
+from gt._questions import __all__ as _questions_names  # noqa: E402
+from gt._settings import *  # noqa: E402, F403
+from gt._settings import __all__ as _settings_names  # noqa: E402
 from gt._size import Size  # noqa: E402
 from gt.amp import GradScaler  # noqa: E402
 from gt.amp.autocast_mode import (  # noqa: E402
@@ -216,21 +186,10 @@ cdouble = complex128
 newaxis = None
 
 __all__ = [
-    "BFloat16Tensor",
-    "BoolTensor",
-    "ByteTensor",
-    "CharTensor",
-    "DoubleTensor",
-    "FloatTensor",
     "Generator",
     "GradScaler",
-    "HalfTensor",
-    "IntTensor",
-    "LongTensor",
-    "OutOfMemoryError",
     "Session",
     "ShardConfig",
-    "ShortTensor",
     "SignalConfig",
     "Size",
     "Status",
@@ -239,7 +198,6 @@ __all__ = [
     "WorkerIndexError",
     "__version__",
     "amp",
-    "are_deterministic_algorithms_enabled",
     "autocast",
     "autograd",
     "backends",
@@ -286,11 +244,6 @@ __all__ = [
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
     "get_config",
-    "get_default_device",
-    "get_deterministic_debug_mode",
-    "get_float32_matmul_precision",
-    "get_num_interop_threads",
-    "get_num_threads",
     "get_rng_state",
     "get_signal_config",
     "gpu_workers",
@@ -304,15 +257,10 @@ __all__ = [
     "int32",
     "int64",
     "int8",
-    "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled",
     "is_autocast_cache_enabled",
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
-    "is_deterministic_algorithms_warn_only_enabled",
     "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "is_storage",
     "jit",
     "layout",
     "linalg",
@@ -342,15 +290,7 @@ __all__ = [
     "set_autocast_dtype",
     "set_autocast_enabled",
     "set_autocast_gpu_dtype",
-    "set_default_device",
-    "set_default_tensor_type",
-    "set_deterministic_debug_mode",
-    "set_float32_matmul_precision",
-    "set_flush_denormal",
     "set_grad_enabled",
-    "set_num_interop_threads",
-    "set_num_threads",
-    "set_printoptions",
     "set_rng_state",
     "short",
     "signal",
@@ -360,13 +300,14 @@ __all__ = [
     "strided",
     "synchronize",
     "testing",
-    "typename",
     "uint8",
-    "use_deterministic_algorithms",
     "utils",
     "vmap",
     "workers",
+    *_legacy_names,
     *_operations,
+    *_questions_names,
+    *_settings_names,
 ]
 
 
@@ -408,8 +349,6 @@ else:
 
         if name.startswith("_"):
             raise AttributeError(f"module 'gt' has no attribute '{name}'")
-        from gt._missing import why as _why
-
         reason = _why(name)
         if reason is not None:
             raise AttributeError(f"gt has no '{name}': {reason}")
@@ -450,18 +389,6 @@ _os.register_at_fork(
     after_in_parent=_gt.after_fork_in_parent,
     after_in_child=_gt.after_fork_in_child,
 )
-
-class _LastFinder:
-    """Finds nothing: of modules of PyTorch that GT does not have it says what to use instead."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise an error for a known module, which the other finders have not found."""
-        if name[:3] == "gt.":
-            from gt._missing import refuse_module
-
-            refuse_module(name)
-
 
 _sys.meta_path.reverse()
 _sys.meta_path[_sys.meta_path.index(_Finder)] = _LastFinder  # type: ignore[arg-type, call-overload]

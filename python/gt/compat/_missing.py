@@ -69,12 +69,18 @@ def why(name: str, patterns: tuple[tuple[str, tuple[str, str]], ...] = NAMES) ->
     return None
 
 
-def refuse_module(name: str) -> None:
-    """Raise an error that says what to use instead of a module, if it is one of PyTorch's.
+class LastFinder:
+    """A finder of modules that comes last, and raises an error for those of PyTorch."""
 
-    Args:
-        name: the module's full name, such as "gt.library", which no finder has found.
-    """
-    text = why(name.removeprefix("gt."), MODULES)
-    if text is not None:
-        raise ModuleNotFoundError(f"GT has no module '{name}': {text}", name=name)
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raise an error that says what to use instead; return None for unknown modules.
+
+        Args:
+            name: the module's full name, such as "gt.library", which no other finder has found.
+            path: the folders of its package.
+            target: the module that is loaded again.
+        """
+        text = why(name[3:], MODULES) if name.startswith("gt.") else None
+        if text is not None:
+            raise ModuleNotFoundError(f"GT has no module '{name}': {text}", name=name)

@@ -7,6 +7,18 @@ from typing import Any
 from gt._gt import Tensor
 from gt._settings import use_deterministic_algorithms
 
+__all__ = [
+    "OutOfMemoryError",
+    "get_deterministic_debug_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_inference_mode_enabled",
+    "is_storage",
+    "set_deterministic_debug_mode",
+    "typename",
+]
+
 
 class OutOfMemoryError(RuntimeError):
     """Never raised: a worker without memory spills tensors, or raises `gt.WorkerError`."""
