@@ -9,7 +9,7 @@ import gt
 import pytest
 from processes import run_python
 
-#: The public modules before those of PyTorch's API moved to `python/gt/compat`, without those that
+#: The public modules before those of PyTorch's API moved to `python/gt/_compat`, without those that
 #: need another package.
 MODULES = (Path(__file__).parent / "import_paths.txt").read_text().split()
 
@@ -38,7 +38,7 @@ def test_names_of_pytorch_are_found_at_their_first_use():
     assert {"backends", "distributions", "nn", "utils"} <= set(dir(gt))
 
 
-@pytest.mark.parametrize("name", ["gt.compat", "gt.compat.nn", "gt.compat.optim.adam"])
+@pytest.mark.parametrize("name", ["gt._compat", "gt._compat.nn", "gt._compat.optim.adam"])
 def test_no_module_has_a_second_name(name):
     with pytest.raises(ImportError, match=r"imported as gt\.nn, gt\.optim"):
         importlib.import_module(name)
@@ -48,7 +48,7 @@ def test_type_checkers_find_every_module_of_the_roof():
     python = Path(gt.__file__).parent.parent
     for name in MODULES:
         path = name.removeprefix("gt.").replace(".", "/")
-        if (python / "gt/compat" / path).with_suffix(".py").is_file():
+        if (python / "gt/_compat" / path).with_suffix(".py").is_file():
             assert (python / "gt-stubs" / path / "__init__.pyi").is_file(), name
 
 

@@ -15,8 +15,8 @@ import os as _os
 import sys as _sys
 from _thread import get_ident as _get_ident
 
-# What GT has because PyTorch has it stands in one folder: the files of gt.nn are in compat/nn.
-__path__.append(_os.path.join(_os.path.dirname(__file__), "compat"))
+# What GT has because PyTorch has it stands in one folder: the files of gt.nn are in _compat/nn.
+__path__.append(_os.path.join(_os.path.dirname(__file__), "_compat"))
 
 
 class _Finder:
@@ -58,8 +58,8 @@ class _Finder:
 # Before the other finders; and after them, for a thread that came before this line.
 _sys.meta_path[:] = [_Finder, *_sys.meta_path, _Finder]  # type: ignore[list-item]
 
+import typing as _typing  # noqa: E402
 from math import e, inf, nan, pi  # noqa: E402
-from typing import TYPE_CHECKING as _TYPE_CHECKING  # noqa: E402
 from typing import Any as _Any  # noqa: E402
 
 try:
@@ -326,13 +326,13 @@ _LATER = frozenset(
 )
 
 # fmt: off
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from gt import (  # noqa: F401, I001
         accelerator, ao, backends, client, compiler, cpu, cuda, data, demo, distributed,
         distributions, errors, export, fft, functional, futures, fx, hub, jit, linalg, masked, mps,
         multiprocessing, nested, nn, onnx, optim, overrides, package, profiler, quantization,
         quasirandom, return_types, serialization, signals, sparse, special, storage, testing,
-        torch_version, types, utils, version, xpu,
+        torch_version, torchvision, types, utils, version, xpu,
     )
 # fmt: on
 
