@@ -5,6 +5,7 @@ import importlib.util
 import sys
 
 import gt
+import numpy as np
 import pytest
 from processes import run_python
 
@@ -140,3 +141,52 @@ def test_a_device_is_a_with_block():
         assert device == gt.device("cpu") and gt.ones(1).tolist() == [1]
     with pytest.raises(RuntimeError, match="no 'meta' device"), gt.device("meta"):
         pass
+
+
+def test_functions_of_the_compilers():
+    torch = pytest.importorskip("torch")
+
+    def squared(x, scale=1.0):
+        return {"square": np.square(x) * scale}
+
+    values = np.arange(3, dtype="float32")
+    wanted = torch.compiler.wrap_numpy(squared)(torch.from_numpy(values), scale=2.0)
+    given = gt.compiler.wrap_numpy(squared)(gt.from_numpy(values), scale=2.0)
+    assert given["square"].tolist() == wanted["square"].tolist()
+    assert gt.compiler.compile(gt.exp)(gt.zeros(1)).item() == 1
+    with gt.compiler.set_stance("force_eager"):
+        assert not (gt.compiler.is_dynamo_compiling() or gt.compiler.is_exporting())
+    with pytest.raises(RuntimeError, match="stance is 'fast', expected one of 'default'"):
+        gt.compiler.set_stance("fast")
+
+    futures = [gt.jit.fork(gt.add, gt.ones(1), other) for other in (1, 2)]
+    assert [gt.jit.wait(future).item() for future in futures] == [2, 3]
+    model = gt.nn.Linear(1, 1)
+    assert gt.jit.trace_module(model, {"forward": gt.ones(1)}) is model
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated:FutureWarning")
+def test_linearize_returns_the_derivatives_of_pytorch():
+    torch = pytest.importorskip("torch")
+
+    def run(library, derivatives):
+        def function(x, y):
+            return library.sin(x) * y, (x * x).sum()
+
+        x, y = library.asarray([0.5, 1.5]), library.asarray([2.0, -1.0])
+        directions = [(library.ones_like(x), library.zeros_like(y)), (y, x)]
+        value, *found = derivatives(library, function, (x, y), directions)
+        return [leaf.tolist() for pair in (value, *found) for leaf in pair]
+
+    def linearized(library, function, primals, directions):
+        value, derivative = library.func.linearize(function, *primals)
+        return [value, *(derivative(*each) for each in directions)]
+
+    def one_by_one(library, function, primals, directions):
+        pairs = [library.func.jvp(function, primals, each) for each in directions]
+        return [pairs[0][0], *(found for _, found in pairs)]
+
+    for given, wanted in zip(run(gt, linearized), run(torch, one_by_one), strict=True):
+        np.testing.assert_allclose(given, wanted, rtol=1e-5)
+    with pytest.raises(RuntimeError, match="the structure of the primals"):
+        gt.func.linearize(gt.sin, gt.ones(1))[1](gt.ones(1), gt.ones(1))

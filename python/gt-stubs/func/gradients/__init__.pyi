@@ -6,6 +6,7 @@ from gt._compat.func.gradients import (
     jacfwd as jacfwd,
     jacrev as jacrev,
     jvp as jvp,
+    linearize as linearize,
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
