@@ -59,7 +59,11 @@ class _Imported(Loader):
 
 
 def _held_locks() -> list[Any]:
-    """Return the locks of modules of `gt` that this thread holds."""
+    """Return the locks of modules of `gt` that this thread holds, packages before their modules.
+
+    In this order they can be taken again while another thread imports the package.
+    """
     locks = _frozen_importlib._module_locks  # type: ignore[attr-defined]
-    found = [reference() for name, reference in list(locks.items()) if name.startswith("gt.")]
+    names = sorted(name for name in list(locks) if name.startswith("gt."))
+    found = [locks[name]() for name in names if name in locks]
     return [lock for lock in found if lock and lock.owner == get_ident()]

@@ -1,7 +1,7 @@
 """Forwarding stubs: type checkers find `gt.nn`, whose files are in `python/gt/_compat/nn`.
 
-`gt.__path__` has the folder `_compat`, which only a running program knows. So the stub package has a
-file for a module there, which imports its names from where a type checker finds them: its public
+`gt.__path__` has the folder `_compat`, which only a running program knows. So the stub package has
+a file for a module there, which imports its names from where a type checker finds them: its public
 names, and those that other packages import. Private modules have one only if others import them.
 Each is a folder: Pyright warns of the file of a module that has no source beside it.
 """
