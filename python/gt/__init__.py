@@ -10,13 +10,57 @@ Without a connection, the dispatcher and the workers run inside this process. Af
 gt.Session("host:port"):` does so for one block.
 """
 
+import _frozen_importlib as _import_system
 import os as _os
-from math import e, inf, nan, pi
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import sys as _sys
+from _thread import get_ident as _get_ident
 
-# What GT has because PyTorch has it stands in one folder: the files of gt.nn are in compat/nn.
-__path__.append(_os.path.join(_os.path.dirname(__file__), "compat"))
+# What GT has because PyTorch has it stands in one folder: the files of gt.nn are in _compat/nn.
+__path__.append(_os.path.join(_os.path.dirname(__file__), "_compat"))
+
+
+class _Finder:
+    """Finds modules of packages of `gt` that another thread is importing, and waits for it.
+
+    It is a part of this file, and imports nothing, as a thread may need it in this moment. It finds
+    modules of another name of `gt`, too, such as `torch.nn` after `sys.modules["torch"] = gt`.
+    """
+
+    @classmethod
+    def find_spec(cls, name: str, path: object = None, target: object = None) -> object:
+        """Return a spec whose loader waits; None for other modules."""
+        first, _, rest = name.partition(".")
+        if first != "gt":
+            same = rest and _sys.modules.get(first) is _sys.modules.get("gt", cls)
+            return _import_system.ModuleSpec(name, cls) if same else None  # type: ignore[arg-type]
+        if name == "gt._importing":
+            return None
+        package = name.rpartition(".")[0]
+        spec = getattr(_sys.modules.get(package), "__spec__", None)
+        lock = _import_system._module_locks.get(package)  # type: ignore[attr-defined]
+        lock = lock and lock()
+        if not getattr(spec, "_initializing", False) or not lock or lock.owner == _get_ident():
+            return None
+        return _import_system.ModuleSpec(name, cls)  # type: ignore[arg-type]
+
+    @staticmethod
+    def create_module(spec: _import_system.ModuleSpec) -> object:
+        """Return the module of a spec, as `gt._importing` does."""
+        from gt._importing import create_module
+
+        return create_module(spec)
+
+    @staticmethod
+    def exec_module(module: object) -> None:
+        """Do nothing: `create_module` gives the spec the module's own loader."""
+
+
+# Before the other finders; and after them, for a thread that came before this line.
+_sys.meta_path[:] = [_Finder, *_sys.meta_path, _Finder]  # type: ignore[list-item]
+
+import typing as _typing  # noqa: E402
+from math import e, inf, nan, pi  # noqa: E402
+from typing import Any as _Any  # noqa: E402
 
 try:
     from gt import _gt
@@ -66,35 +110,16 @@ from gt._gt import (  # noqa: E402
     synchronize,
     uint8,
 )
-from gt._legacy import (  # noqa: E402
-    BFloat16Tensor,
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-)
+from gt._legacy import *  # noqa: E402, F403
+from gt._legacy import __all__ as _legacy_names  # noqa: E402
 from gt._limits import finfo, iinfo  # noqa: E402
+from gt._missing import LastFinder as _LastFinder  # noqa: E402
+from gt._missing import why as _why  # noqa: E402
 from gt._public import show_callers as _show_callers  # noqa: E402
-from gt._settings import (  # noqa: E402
-    are_deterministic_algorithms_enabled,
-    get_default_device,
-    get_float32_matmul_precision,
-    get_num_interop_threads,
-    get_num_threads,
-    set_default_device,
-    set_default_tensor_type,
-    set_float32_matmul_precision,
-    set_flush_denormal,
-    set_num_interop_threads,
-    set_num_threads,
-    set_printoptions,
-    use_deterministic_algorithms,
-)
+from gt._questions import *  # noqa: E402, F403
+from gt._questions import __all__ as _questions_names  # noqa: E402
+from gt._settings import *  # noqa: E402, F403
+from gt._settings import __all__ as _settings_names  # noqa: E402
 from gt._size import Size  # noqa: E402
 from gt.amp import GradScaler  # noqa: E402
 from gt.amp.autocast_mode import (  # noqa: E402
@@ -161,20 +186,10 @@ cdouble = complex128
 newaxis = None
 
 __all__ = [
-    "BFloat16Tensor",
-    "BoolTensor",
-    "ByteTensor",
-    "CharTensor",
-    "DoubleTensor",
-    "FloatTensor",
     "Generator",
     "GradScaler",
-    "HalfTensor",
-    "IntTensor",
-    "LongTensor",
     "Session",
     "ShardConfig",
-    "ShortTensor",
     "SignalConfig",
     "Size",
     "Status",
@@ -183,7 +198,6 @@ __all__ = [
     "WorkerIndexError",
     "__version__",
     "amp",
-    "are_deterministic_algorithms_enabled",
     "autocast",
     "autograd",
     "backends",
@@ -225,14 +239,11 @@ __all__ = [
     "float64",
     "from_numpy",
     "func",
+    "functional",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
     "get_config",
-    "get_default_device",
-    "get_float32_matmul_precision",
-    "get_num_interop_threads",
-    "get_num_threads",
     "get_rng_state",
     "get_signal_config",
     "gpu_workers",
@@ -270,6 +281,7 @@ __all__ = [
     "random",
     "register_config",
     "rescale",
+    "return_types",
     "safetensors",
     "save",
     "seed",
@@ -278,14 +290,7 @@ __all__ = [
     "set_autocast_dtype",
     "set_autocast_enabled",
     "set_autocast_gpu_dtype",
-    "set_default_device",
-    "set_default_tensor_type",
-    "set_float32_matmul_precision",
-    "set_flush_denormal",
     "set_grad_enabled",
-    "set_num_interop_threads",
-    "set_num_threads",
-    "set_printoptions",
     "set_rng_state",
     "short",
     "signal",
@@ -296,11 +301,13 @@ __all__ = [
     "synchronize",
     "testing",
     "uint8",
-    "use_deterministic_algorithms",
     "utils",
     "vmap",
     "workers",
+    *_legacy_names,
     *_operations,
+    *_questions_names,
+    *_settings_names,
 ]
 
 
@@ -312,20 +319,20 @@ def __dir__() -> list[str]:
 _LATER = frozenset(
     """
     accelerator ao backends client compiler cpu cuda data demo distributed distributions
-    errors export fft futures fx hub jit linalg masked mps multiprocessing nested nn onnx
-    optim overrides package profiler quantization quasirandom serialization signals sparse
-    special storage testing torch_version torchvision types utils version xpu
+    errors export fft functional futures fx hub jit linalg masked mps multiprocessing nested nn onnx
+    optim overrides package profiler quantization quasirandom return_types serialization
+    signals sparse special storage testing torch_version torchvision types utils version xpu
     """.split()
 )
 
 # fmt: off
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from gt import (  # noqa: F401, I001
         accelerator, ao, backends, client, compiler, cpu, cuda, data, demo, distributed,
-        distributions, errors, export, fft, futures, fx, hub, jit, linalg, masked, mps,
+        distributions, errors, export, fft, functional, futures, fx, hub, jit, linalg, masked, mps,
         multiprocessing, nested, nn, onnx, optim, overrides, package, profiler, quantization,
-        quasirandom, serialization, signals, sparse, special, storage, testing, torch_version,
-        types, utils, version, xpu,
+        quasirandom, return_types, serialization, signals, sparse, special, storage, testing,
+        torch_version, torchvision, types, utils, version, xpu,
     )
 # fmt: on
 
@@ -342,6 +349,9 @@ else:
 
         if name.startswith("_"):
             raise AttributeError(f"module 'gt' has no attribute '{name}'")
+        reason = _why(name)
+        if reason is not None:
+            raise AttributeError(f"gt has no '{name}': {reason}")
         near = _difflib.get_close_matches(name, __all__, n=1)
         hint = f"\n  hint: gt.{near[0]}" if near else ""
         raise AttributeError(
@@ -379,3 +389,7 @@ _os.register_at_fork(
     after_in_parent=_gt.after_fork_in_parent,
     after_in_child=_gt.after_fork_in_child,
 )
+
+_sys.meta_path.reverse()
+_sys.meta_path[_sys.meta_path.index(_Finder)] = _LastFinder  # type: ignore[arg-type, call-overload]
+_sys.meta_path.reverse()

@@ -1,7 +1,7 @@
-"""Forwarding stubs: type checkers find `gt.nn`, whose files are in `python/gt/compat/nn`.
+"""Forwarding stubs: type checkers find `gt.nn`, whose files are in `python/gt/_compat/nn`.
 
-`gt.__path__` has the folder `compat`, which only a running program knows. So the stub package has a
-file for a module there, which imports its names from where a type checker finds them: its public
+`gt.__path__` has the folder `_compat`, which only a running program knows. So the stub package has
+a file for a module there, which imports its names from where a type checker finds them: its public
 names, and those that other packages import. Private modules have one only if others import them.
 Each is a folder: Pyright warns of the file of a module that has no source beside it.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gt"
-ROOF = PACKAGE / "compat"
+ROOF = PACKAGE / "_compat"
 
 
 def forwards(described: Iterable[str]) -> dict[str, str]:
@@ -36,12 +36,12 @@ def forwards(described: Iterable[str]) -> dict[str, str]:
             names |= public(path)
         lines = []
         if has_all or stars_in(tree):
-            lines.append(f"from gt.compat.{name} import *\n")
+            lines.append(f"from gt._compat.{name} import *\n")
             names -= listed(tree)
             names |= included(tree, path.parent)
         if names:
             words = ",\n".join(f"    {each} as {each}" for each in sorted(names))
-            lines.append(f"from gt.compat.{name} import (\n{words},\n)\n")
+            lines.append(f"from gt._compat.{name} import (\n{words},\n)\n")
         pages[f"{name.replace('.', '/')}/__init__.pyi"] = head + "".join(lines)
     return pages
 

@@ -112,7 +112,7 @@ def without_docstrings(stub: str) -> str:
 def write_site(folder: Path) -> None:
     """Write the package into a folder, with each module where its name says."""
     shutil.rmtree(folder, ignore_errors=True)
-    ignored = shutil.ignore_patterns("*.so", "__pycache__", "compat")
+    ignored = shutil.ignore_patterns("*.so", "__pycache__", "_compat")
     shutil.copytree(forwards.PACKAGE, folder / "gt", ignore=ignored)
     for path in forwards.ROOF.rglob("*.py"):
         if path != forwards.ROOF / "__init__.py":

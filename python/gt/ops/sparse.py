@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import gt
 from gt._gt import Tensor
 from gt._lines import warn
 from gt.ops.annotations import DType
 from gt.ops.create import creation
-from gt.ops.registry import function
+from gt.ops.registry import extend_tensor, function
 from gt.ops.sizes import method
 
 
@@ -82,3 +82,21 @@ def to_sparse(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     tensor([1.], dtype=float32)
     """
     return input
+
+
+def _lacking(name: str) -> property:
+    """Return a property that raises an error: a dense tensor has no parts of a sparse one."""
+
+    def refuse(tensor: Tensor) -> NoReturn:
+        raise AttributeError(
+            f"a tensor has no '{name}': GT has no sparse tensors, and gt.sparse_coo_tensor returns "
+            "a dense one\n"
+            "  hint: x.nonzero().T are the positions of the elements that are not 0, and x[x != 0] "
+            "those elements"
+        )
+
+    return property(refuse)
+
+
+for _name in ("ccol_indices", "col_indices", "crow_indices", "indices", "row_indices", "values"):
+    extend_tensor(**{_name: _lacking(_name)})

@@ -23,9 +23,8 @@ from gt.torch import (
     sharing,
     steps,
     storages,
-    vision,
 )
-from gt.torch.kernels import memory
+from gt.torch.kernels import detection, memory
 
 
 def run() -> None:
@@ -54,7 +53,7 @@ def run() -> None:
     data_parallel.register()
     autocast.register()
     registry.register_all()
-    vision.register()
+    detection.register()
     inductor.register()
     flex.register()
 

@@ -19,6 +19,7 @@ from gt._legacy import (
 )
 from gt._paths import add_modules
 from gt._public import show_callers
+from gt._questions import OutOfMemoryError
 from gt.random import manual_seed as _manual_seed
 from gt.random import seed as _seed
 
@@ -91,10 +92,6 @@ def set_device(device: object) -> None:
 
 def empty_cache() -> None:
     """Do nothing: workers make the memory of freed tensors available to other sessions."""
-
-
-class OutOfMemoryError(RuntimeError):
-    """Never raised: a worker without memory spills tensors, or raises `gt.WorkerError`."""
 
 
 class device(contextlib.nullcontext[None]):

@@ -68,6 +68,14 @@ class device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
+    def __enter__(self) -> device:
+        """Check the device, as `gt.set_default_device`; in the block it has no effect."""
+        check_target(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
 
 def check_target(given: Any) -> None:
     """Check a device, passed as a `device` or its name, that a program puts tensors on.

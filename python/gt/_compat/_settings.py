@@ -8,6 +8,22 @@ from typing import Any
 from gt import _gt, _legacy, _text
 from gt._device import CLUSTER, check_target, device
 
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "get_default_device",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "set_default_device",
+    "set_default_tensor_type",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "set_printoptions",
+    "use_deterministic_algorithms",
+]
+
 _chosen = {"precision": "highest"}
 
 

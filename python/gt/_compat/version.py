@@ -2,10 +2,11 @@
 
 from gt._gt import __version__
 
-__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
 
 debug = False
 cuda: str | None = None
 git_version = "unknown"
 hip: str | None = None
+rocm: str | None = None
 xpu: str | None = None

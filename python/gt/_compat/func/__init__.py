@@ -13,6 +13,7 @@ from .gradients import (
     jacfwd,
     jacrev,
     jvp,
+    linearize,
     value_and_grad,
     vjp,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "value_and_grad",

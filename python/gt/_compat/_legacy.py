@@ -11,6 +11,19 @@ from gt._size import Size
 from gt.ops.likes import made_of
 from gt.ops.registry import extend_tensor
 
+__all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+]
+
 
 class _TensorType(type):
     """The metaclass of the types `gt.FloatTensor`, `gt.LongTensor`, ...: one for each dtype."""

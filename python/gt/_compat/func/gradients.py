@@ -159,6 +159,32 @@ def jvp(
     return (value, moved, pullback.outside(pullback.aux)) if has_aux else (value, moved)
 
 
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Compute `func(*primals)` and return it with its derivative, a function of a direction.
+
+    Args:
+        func: returns a tensor, or a tree of tensors.
+        primals: the arguments.
+
+    >>> value, derivative = gt.func.linearize(gt.sin, gt.zeros(1))
+    >>> derivative(gt.tensor([2.0])), derivative(gt.tensor([3.0]))
+    (tensor([2.], dtype=float32), tensor([3.], dtype=float32))
+    """
+    places = tuple(range(len(primals)))
+    pullback = _Pullback(func, primals, {}, places, False, "linearize(f, *primals)")
+    structure = tree.flatten(primals)[1]
+
+    def derivative(*tangents: Any) -> Any:
+        leaves, given = tree.flatten(tangents)
+        if given != structure:
+            raise RuntimeError(
+                "linearize: Expected the tangents to have the structure of the primals"
+            )
+        return pullback.along(leaves)
+
+    return pullback.outside(pullback.value), derivative
+
+
 def jacfwd(
     func: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,

@@ -6,6 +6,7 @@ GT finds and compiles repeated sequences without them; see `gt.compile`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar  # noqa: F401 - programs write gt.jit.Final
 
 from gt._absent import absent_names
@@ -14,10 +15,13 @@ from gt._public import show_callers
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
+    "Attribute",
     "annotate",
     "export",
+    "fork",
     "freeze",
     "ignore",
+    "interface",
     "is_scripting",
     "is_tracing",
     "optimize_for_inference",
@@ -25,7 +29,9 @@ __all__ = [
     "script_if_tracing",
     "script_method",
     "trace",
+    "trace_module",
     "unused",
+    "wait",
 ]
 
 
@@ -76,6 +82,37 @@ def freeze(mod: F, *args: Any, **kwargs: Any) -> F:
 def optimize_for_inference(mod: F, *args: Any, **kwargs: Any) -> F:
     """Return a module unchanged."""
     return mod
+
+
+def trace_module(mod: F, inputs: Any = None, *args: Any, **kwargs: Any) -> F:
+    """Return a module unchanged: every call of its methods runs all of them."""
+    return mod
+
+
+def interface(obj: F) -> F:
+    """Return a class unchanged."""
+    return obj
+
+
+def Attribute(value: Any, type: Any) -> Any:  # noqa: N802 - PyTorch's name
+    """Return a value unchanged."""
+    return value
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """Call a function and return a future of its result: its tensors are computed meanwhile.
+
+    >>> gt.jit.wait(gt.jit.fork(gt.exp, gt.zeros(1)))
+    tensor([1.], dtype=float32)
+    """
+    future: Future[Any] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[Any]) -> Any:
+    """Return the result of a future of `fork`."""
+    return future.result()
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
