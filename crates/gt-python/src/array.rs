@@ -5,17 +5,20 @@ use std::thread;
 use bytes::Bytes;
 use gt::{DType, Shape, TensorData};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use crate::convert;
 
 /// Returns the values of a NumPy array, or of an object that NumPy can convert to one.
 pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
+    refuse_mask(given)?;
     if let Some(data) = plain(given, dtype) {
         return Ok(data);
     }
     let numpy = given.py().import("numpy")?;
+    let readable = readable(given)?;
+    let given = readable.as_ref().unwrap_or(given);
     let bits = bits_of_bfloat16(given)?;
     let mut array = numpy.call_method1("asarray", (bits.as_ref().unwrap_or(given),))?;
     let mut name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
@@ -48,6 +51,55 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     } else {
         data
     })
+}
+
+/// Refuses a masked array: tensors have no mask, and the values under it are not meant to be read.
+fn refuse_mask(given: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is_subclass =
+        given.cast::<PyUntypedArray>().is_ok() && !given.is_exact_instance_of::<PyUntypedArray>();
+    if !is_subclass {
+        return Ok(());
+    }
+    let masked = given.py().import("numpy.ma")?.getattr("MaskedArray")?;
+    if given.is_instance(&masked)? {
+        return Err(PyTypeError::new_err(
+            "a masked array cannot become a tensor, which has no mask\n  hint: use .filled(value)",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the class of PyTorch's tensors; `None` as long as nothing imported PyTorch.
+pub fn torch_tensor(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
+    let modules = py.import("sys").ok()?.getattr("modules").ok()?;
+    modules.get_item("torch").ok()?.getattr("Tensor").ok()
+}
+
+/// Returns a PyTorch tensor with the same values that NumPy can read: without history, and with a
+/// pending conjugation or negation done. `None` for other objects.
+fn readable<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = given.py();
+    let Some(class) = torch_tensor(py) else { return Ok(None) };
+    if !given.is_instance(&class)? {
+        return Ok(None);
+    }
+    if given.getattr("is_meta")?.is_truthy()? {
+        return Err(PyTypeError::new_err(
+            "a PyTorch tensor on the device meta has no values\n  hint: use gt.empty with its shape",
+        ));
+    }
+    if given.getattr("is_quantized")?.is_truthy()? {
+        return Err(PyTypeError::new_err(
+            "a quantized PyTorch tensor cannot become a tensor\n  hint: use dequantize()",
+        ));
+    }
+    if given.getattr("requires_grad")?.is_truthy()? {
+        let category = py.get_type::<PyUserWarning>();
+        let text = c"a PyTorch tensor that requires grad is copied without its history; use detach() to do so without this warning";
+        PyErr::warn(py, &category, text, 1)?;
+    }
+    let plain = given.call_method0("detach")?.call_method0("resolve_conj")?;
+    plain.call_method0("resolve_neg").map(Some)
 }
 
 /// Returns a PyTorch tensor of bfloat16, which NumPy lacks, as an int16 tensor with the same bits;

@@ -3,7 +3,7 @@
 use gt::{Scalar, Tensor};
 use pyo3::prelude::*;
 
-use super::PyTensor;
+use super::{PyOperand, PyTensor};
 use crate::error::IntoPython;
 use crate::{session, source};
 
@@ -44,12 +44,12 @@ impl PyTensor {
         Ok(slf.clone().unbind())
     }
 
-    /// Copy the values of another tensor, which is broadcast and cast, and return this tensor.
-    fn copy_(slf: &Bound<'_, Self>, source: &PyTensor) -> PyResult<Py<PyTensor>> {
+    /// Copy the values of another tensor or array, which is broadcast and cast, and return this tensor.
+    fn copy_(slf: &Bound<'_, Self>, source: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
         let this = &slf.get().0;
         session::ready(slf.py(), this)?;
         source::note(slf.py());
-        let mut value = source.0.cast(this.dtype()).py()?;
+        let mut value = PyOperand::tensor(this, source, "copy_")?.cast(this.dtype()).py()?;
         if value.shape() != this.shape() {
             let dims: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
             value = value.expand(&dims).py()?;

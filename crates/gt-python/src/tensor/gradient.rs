@@ -3,7 +3,7 @@
 use gt::tape::{self, BackwardOptions};
 use pyo3::prelude::*;
 
-use super::PyTensor;
+use super::{PyOperand, PyTensor};
 use crate::error::IntoPython;
 use crate::{session, source};
 
@@ -53,7 +53,7 @@ impl PyTensor {
     fn backward(
         &self,
         py: Python<'_>,
-        gradient: Option<&PyTensor>,
+        gradient: Option<&Bound<'_, PyAny>>,
         retain_graph: Option<bool>,
         create_graph: bool,
         inputs: Option<Vec<PyRef<'_, PyTensor>>>,
@@ -62,7 +62,9 @@ impl PyTensor {
         source::note(py);
         let retain_graph = retain_graph.unwrap_or(create_graph);
         let options = BackwardOptions { retain_graph, create_graph };
-        let root = [(&self.0, gradient.map(|gradient| &gradient.0))];
+        let gradient =
+            gradient.map(|given| PyOperand::tensor(&self.0, given, "backward")).transpose()?;
+        let root = [(&self.0, gradient.as_ref())];
         match inputs {
             None => tape::backward(&root, options).py(),
             Some(inputs) => {

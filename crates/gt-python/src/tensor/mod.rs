@@ -67,6 +67,20 @@ impl<'py> PyOperand<'py> {
         )))
     }
 
+    /// Converts an argument that must be a tensor or an array, for a function named `operation`.
+    pub fn tensor(this: &Tensor, given: &Bound<'py, PyAny>, operation: &str) -> PyResult<Tensor> {
+        if let Ok(tensor) = given.cast::<PyTensor>() {
+            return Ok(tensor.get().0.clone());
+        }
+        if given.hasattr("__array__")? {
+            return convert::tensor(&this.session(), given, None);
+        }
+        Err(PyTypeError::new_err(format!(
+            "{operation}: expected a tensor or an array, not {}",
+            given.get_type().name()?
+        )))
+    }
+
     /// Returns whether an object is a tensor, number, list or array. Comparisons with other objects
     /// are left to their own methods.
     pub fn is_operand(given: &Bound<'_, PyAny>) -> PyResult<bool> {
