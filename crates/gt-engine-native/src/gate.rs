@@ -11,10 +11,10 @@ struct Abandoned;
 
 /// The gate of one call, shared by its threads and the thread that may pause it.
 #[derive(Default)]
-pub struct Gate {
+pub struct PauseGate {
     /// Whether threads have to stop: read at each piece, without the lock.
     is_closed: AtomicBool,
-    state: Mutex<GateState>,
+    state: Mutex<PauseGateState>,
     /// Notified when the last thread has left, or the call is complete.
     left: Condvar,
     /// Notified when the gate opens.
@@ -22,15 +22,15 @@ pub struct Gate {
 }
 
 #[derive(Default)]
-struct GateState {
+struct PauseGateState {
     /// The number of threads that compute.
     inside: usize,
     is_complete: bool,
     is_abandoned: bool,
 }
 
-impl Gate {
-    fn lock(&self) -> MutexGuard<'_, GateState> {
+impl PauseGate {
+    fn lock(&self) -> MutexGuard<'_, PauseGateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,7 +105,7 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    fn wait_for(&self, at_most: Duration, is_met: impl Fn(&GateState) -> bool) -> bool {
+    fn wait_for(&self, at_most: Duration, is_met: impl Fn(&PauseGateState) -> bool) -> bool {
         let until = Instant::now() + at_most;
         let mut state = self.lock();
         while !is_met(&state) {
@@ -132,8 +132,8 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// Begins a loop of many pieces on a thread of its own; the pieces are counted.
-    fn begin(count: usize) -> (Arc<Gate>, Arc<AtomicUsize>) {
-        let (gate, done) = (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(0)));
+    fn begin(count: usize) -> (Arc<PauseGate>, Arc<AtomicUsize>) {
+        let (gate, done) = (Arc::new(PauseGate::default()), Arc::new(AtomicUsize::new(0)));
         let (of_thread, counted) = (Arc::clone(&gate), Arc::clone(&done));
         gate.enter();
         std::thread::spawn(move || {

@@ -81,8 +81,8 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ResultKind;
 use gt_ir::ops::custom;
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData};
+use gt_worker::engine::pausable::{EngineCall, PausableCall};
 use gt_worker::mismatch::Mismatch;
-use gt_worker::pausable::{EngineCall, PausableCall};
 use gt_worker::plan::InputValue;
 use gt_worker::{Engine, EngineError, SharedBuffer};
 

@@ -10,11 +10,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gt_worker::engine::guarded;
-use gt_worker::pausable::{CallResult, EngineCall, PausableCall};
+use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall};
 
 use crate::NativeEngine;
 use crate::budget::{self, Budget};
-use crate::gate::Gate;
+use crate::gate::PauseGate;
 use crate::tensor::Tensor;
 
 /// The most calls at a time; all but one of them are paused.
@@ -131,7 +131,7 @@ impl Drop for CallBudget {
 
 /// A call that has begun.
 struct NativeCall {
-    gate: Arc<Gate>,
+    gate: Arc<PauseGate>,
     result: Arc<Mutex<Option<CallResult<Tensor>>>>,
     /// Its budget, and that of the engine, if there is one.
     budgets: Option<(Arc<CallBudget>, &'static Budget)>,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
 use crate::budget::{self, Budget};
-use crate::gate::Gate;
+use crate::gate::PauseGate;
 use crate::processor;
 
 /// How often a helper polls for another job before it sleeps: some 300 microseconds, as long as a
@@ -69,7 +69,7 @@ struct PoolJob<'a> {
     /// The budget that the caller allocates from.
     budget: Option<&'static Budget>,
     /// The gate between the pieces, if the job can be paused.
-    gate: Option<&'a Gate>,
+    gate: Option<&'a PauseGate>,
 }
 
 impl PoolJob<'_> {
@@ -94,10 +94,10 @@ impl PoolJob<'_> {
 }
 
 /// A thread inside a gate, which it leaves when this is dropped.
-struct Inside<'a>(&'a Gate);
+struct Inside<'a>(&'a PauseGate);
 
 impl Inside<'_> {
-    fn new(gate: &Gate) -> Inside<'_> {
+    fn new(gate: &PauseGate) -> Inside<'_> {
         gate.enter();
         Inside(gate)
     }
@@ -130,7 +130,7 @@ impl ThreadPool {
     /// one of the calls is resumed here. The pool runs one job at a time, so this takes `&mut
     /// self`. All threads stop at the gate between pieces, if there is one; the calling thread is
     /// inside of it.
-    pub fn run(&mut self, pieces: usize, gate: Option<&Gate>, body: &(dyn Fn(usize) + Sync)) {
+    pub fn run(&mut self, pieces: usize, gate: Option<&PauseGate>, body: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
         let job = PoolJob { body, pieces, next, budget: budget::current(), gate };
         let board = &self.board;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::gate::Gate;
+use crate::gate::PauseGate;
 use crate::thread_pool::ThreadPool;
 
 /// The number of ways in which the loops of a call that can be paused are split at least.
@@ -14,7 +14,7 @@ pub struct Threads {
     count: usize,
     pool: Option<ThreadPool>,
     /// The gate between the pieces, of a call that can be paused.
-    gate: Option<Arc<Gate>>,
+    gate: Option<Arc<PauseGate>>,
 }
 
 impl Threads {
@@ -25,12 +25,12 @@ impl Threads {
 
     /// As [`Threads::new`], with loops that stop at a gate. The calling thread is inside of it.
     #[cfg(test)]
-    pub fn with_gate(count: usize, gate: Arc<Gate>) -> Threads {
+    pub fn with_gate(count: usize, gate: Arc<PauseGate>) -> Threads {
         Threads { gate: Some(gate), ..Threads::new(count) }
     }
 
     /// Sets the gate at which loops stop. The calling thread is inside of it.
-    pub fn set_gate(&mut self, gate: Option<Arc<Gate>>) {
+    pub fn set_gate(&mut self, gate: Option<Arc<PauseGate>>) {
         self.gate = gate;
     }
 

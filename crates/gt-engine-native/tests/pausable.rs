@@ -8,7 +8,7 @@ use gt_ir::operation::SampleOperand;
 use gt_ir::ops::custom::CUSTOM;
 use gt_ir::ops::{self, matmul};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData};
-use gt_worker::pausable::{EngineCall, OperationCall};
+use gt_worker::engine::pausable::{EngineCall, PausableOperation};
 use gt_worker::{Engine, EngineError};
 
 use crate::calls::{Call, create, enlarged, metas};
@@ -31,7 +31,7 @@ fn paused(
     slice: Duration,
 ) -> (Results, usize) {
     let outputs = outputs.iter().copied().collect();
-    let call = OperationCall { operation, operands, attributes, outputs };
+    let call = PausableOperation { operation, operands, attributes, outputs };
     let Ok(mut call) = engine.begin(EngineCall::Operation(Box::new(call))) else {
         panic!("no call is in progress")
     };

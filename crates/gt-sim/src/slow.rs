@@ -8,7 +8,7 @@ use gt_engine_native::{NativeEngine, NativeProgram, Tensor};
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, Meta, Operation, Shape, TensorData};
 use gt_worker::engine::guarded;
-use gt_worker::pausable::{CallResult, EngineCall, PausableCall};
+use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall};
 use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError, SharedBuffer};
 

@@ -3,7 +3,7 @@
 //! From the bottom up, each module uses only those above it:
 //!
 //! - [`plan`]: a trace for an engine; [`mismatch`]: what compiled code computes differently.
-//!   [`engine`]: the trait that every engine implements; [`pausable`]: its long calls.
+//!   [`engine`]: the trait that every engine implements.
 //! - [`simplify`]: traces made smaller; [`composite`]: operations that an engine has no lowering of.
 //!   [`check`]: how far compiled code may differ; [`verify`]: whether it does. [`programs`]: the
 //!   cache of prepared plans.
@@ -28,7 +28,6 @@ mod lane;
 mod lost_workers;
 mod memory;
 pub mod mismatch;
-pub mod pausable;
 pub mod plan;
 mod programs;
 pub mod simplify;

@@ -11,8 +11,8 @@ use gt_ir::event::Mix;
 use gt_ir::statistics::{CompilationStats, Sequence};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use crate::engine::pausable::{EngineCall, PausableCall};
 use crate::engine::{Engine, EngineError, guarded, launch_plainly};
-use crate::pausable::{EngineCall, PausableCall};
 use crate::plan::{InputValue, Plan, numbers};
 use crate::simplify::simplify;
 use crate::verify::{self, CheckOutcome, Checks};

@@ -3,9 +3,10 @@
 //!
 //! The order in which an element is summed depends only on the shapes: operands whose strides would
 //! make gemm use another order are copied first. [`product`] computes one product on one thread,
-//! [`vector`] products with a vector.
+//! [`vector`] products with a vector; [`tiles`] one that can be paused.
 
 mod product;
+mod tiles;
 mod vector;
 
 use gt_ir::instruction::Operands;
@@ -14,6 +15,7 @@ use gt_worker::EngineError;
 use smallvec::SmallVec;
 
 use self::product::{is_better_transposed, large, product};
+use self::tiles::{TILE_WORK, tiles};
 use self::vector::is_by_vector;
 use crate::cast;
 use crate::copy::Loops;
@@ -32,11 +34,6 @@ const PARALLEL_BY_VECTOR: usize = 1 << 19;
 /// delay if other programs occupy a processor.
 const PIECE: usize = 1 << 22;
 const PIECES: usize = 8;
-
-/// The least rows and columns, and multiplications, of a tile of a product that can be paused: about a
-/// millisecond, of which repeated packing takes less than a hundredth.
-const TILE: usize = 256;
-const TILE_WORK: usize = 1 << 27;
 
 /// gemm sums results of up to this many elements in another order if both operands are contiguous
 /// along the depth.
@@ -303,75 +300,6 @@ unsafe fn split<T: Number>(
     });
 }
 
-/// Computes one product in tiles of rows and columns, between which it can be paused.
-///
-/// # Safety
-/// As for [`split`].
-unsafe fn tiles<T: Number>(
-    threads: &mut Threads,
-    lengths: ProductLengths,
-    a: Matrix<T>,
-    b: Matrix<T>,
-    out: *mut T,
-) {
-    let columns = lengths.columns;
-    let (by_rows, by_columns) = tile_cuts(lengths);
-    let is_transposed = is_better_transposed(lengths, a, b);
-    let out = SharedPtr::new(out);
-    threads.for_each(by_rows.count * by_columns.count, |piece| {
-        let (row, rows) = by_rows.part(piece / by_columns.count);
-        let (column, width) = by_columns.part(piece % by_columns.count);
-        let lengths = ProductLengths { rows, columns: width, ..lengths };
-        let (a, b) = (a.from(row, 0), b.from(0, column));
-        // SAFETY: a part of the rows and columns, for which the caller's promise holds; no other
-        // piece writes the same elements.
-        unsafe {
-            let out = out.get().add(row * columns + column);
-            if by_rows.count * by_columns.count == 1 {
-                product(lengths, a, b, out, columns);
-            } else {
-                large(lengths, a, b, out, columns, is_transposed);
-            }
-        }
-    });
-}
-
-/// Returns how the rows and the columns of a product are cut into tiles.
-fn tile_cuts(ProductLengths { rows, depth, columns }: ProductLengths) -> (Cuts, Cuts) {
-    let area = TILE_WORK / depth.max(1);
-    let side = area.isqrt().max(TILE);
-    // If one side of the product is short, the other one of its tiles is longer.
-    let tall = (area / columns.clamp(1, side)).max(side).next_multiple_of(16);
-    let wide = (area / rows.clamp(1, side)).max(side).next_multiple_of(16);
-    let by_rows = Cuts::new(rows, tall, least_part(rows, columns.min(wide)));
-    let by_columns = Cuts::new(columns, wide, least_part(columns, rows.min(tall)));
-    (by_rows, by_columns)
-}
-
-/// A length cut into parts of `step`, the last of which is longer if it would be shorter than
-/// allowed.
-struct Cuts {
-    length: usize,
-    step: usize,
-    count: usize,
-}
-
-impl Cuts {
-    fn new(length: usize, step: usize, least: usize) -> Cuts {
-        let step = step.max(least);
-        let count = length.div_ceil(step).max(1);
-        let last = length - (count - 1) * step;
-        let count = if count > 1 && last < least { count - 1 } else { count };
-        Cuts { length, step, count }
-    }
-
-    /// The start and the length of a part.
-    fn part(&self, index: usize) -> (usize, usize) {
-        let start = index * self.step;
-        (start, if index + 1 == self.count { self.length - start } else { self.step })
-    }
-}
-
 /// Returns the fewest rows or columns of a part for which gemm sums elements in the same order as
 /// for the whole: it uses another order for results of up to 256 elements, and of up to 64 rows and
 /// columns.
@@ -379,36 +307,4 @@ fn least_part(length: usize, other: usize) -> usize {
     let least = BY_DEPTH / other.max(1) + 1;
     let least = if length > 64 { least.max(65) } else { least };
     least.next_multiple_of(16)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiles_cover_a_product_and_take_about_a_millisecond_each() {
-        for (rows, depth, columns, count) in [
-            (2048, 2048, 2048, 64),
-            (1024, 1024, 1024, 9),
-            (512, 512, 512, 1),
-            (8192, 8192, 8192, 1024),
-            (65, 4096, 100_000, 196),
-            (1_000_000, 64, 64, 31),
-            (300, 0, 300, 1),
-            (2, 2, 2, 1),
-        ] {
-            let (by_rows, by_columns) = tile_cuts(ProductLengths { rows, depth, columns });
-            assert_eq!(by_rows.count * by_columns.count, count, "{rows} x {depth} x {columns}");
-            for (cuts, length) in [(by_rows, rows), (by_columns, columns)] {
-                let mut end = 0;
-                for index in 0..cuts.count {
-                    let (start, part) = cuts.part(index);
-                    assert_eq!(start, end);
-                    assert!(cuts.count == 1 || part >= 65, "gemm would sum in another order");
-                    end = start + part;
-                }
-                assert_eq!(end, length);
-            }
-        }
-    }
 }

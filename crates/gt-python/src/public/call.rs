@@ -16,7 +16,7 @@ use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::present::{ShownName, present};
-use super::result::public_result;
+use super::result::{Make, public_result};
 use crate::dtype::PyDType;
 use crate::source;
 use crate::tensor::PyTensor;
@@ -31,9 +31,6 @@ pub type Vectorcall = unsafe extern "C" fn(
 
 /// The arguments of a call.
 type Packed<'py> = PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)>;
-
-/// Returns the public function of a Python function.
-pub type Make = for<'py> fn(Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 
 /// The object. Its fields are set once, and all of them but `attributes` never change.
 #[repr(C)]

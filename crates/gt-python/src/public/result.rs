@@ -12,13 +12,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
-use super::call::Make;
 use super::present::{ShownName, present};
 use crate::source;
 
 /// A generator of GT's own code.
 #[pyclass(name = "generator", module = "gt", frozen, weakref)]
 pub struct PublicGenerator(Py<PyAny>);
+
+/// Returns the public function of a Python function.
+pub type Make = for<'py> fn(Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 
 /// Returns a result as the user gets it.
 ///

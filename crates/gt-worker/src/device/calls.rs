@@ -2,54 +2,22 @@
 
 use std::time::Duration;
 
-use gt_ir::event::{EventKind, Subject};
+use gt_ir::Instruction;
 use gt_ir::instruction::Operands;
 use gt_ir::operation::Body;
-use gt_ir::{Instruction, Meta, SourceId, TensorId};
 
 use super::Device;
-use super::iterate::PartRun;
-use super::launch::{GivenTensor, Launch};
-use super::run::Metas;
-use crate::engine::{Engine, EngineError};
+use super::launch::PartRun;
+use crate::engine::Engine;
+use crate::engine::pausable::{EngineCall, PausableCall, PausableOperation};
 use crate::lane::Lane;
-use crate::pausable::{EngineCall, OperationCall, PausableCall};
+use crate::lane::call::{BegunLaunch, LaneCall, Metas, Purpose};
 use crate::plan::InputValue;
 
 /// How long a turn waits for a call before other lanes may have one, and for a call to pause.
 const SLICE: Duration = Duration::from_millis(1);
 /// The shortest call that can be paused, in parts of a second by the engine's estimate.
 const LONG_IN: u64 = 500;
-
-/// A call of a lane that has begun.
-pub(crate) struct LaneCall<T> {
-    call: Box<dyn PausableCall<T>>,
-    purpose: Purpose,
-    is_paused: bool,
-    /// The bytes that it has allocated, as counted in [`crate::store::HeldTotals`].
-    held: u64,
-    /// The time that it has computed.
-    taken: Duration,
-    /// The event that it belongs to.
-    event: Option<(EventKind, Subject)>,
-}
-
-/// What a call computes.
-enum Purpose {
-    Instruction(Box<(Instruction, Metas)>),
-    Launch(Box<BegunLaunch>),
-}
-
-/// A program that is being launched.
-pub(super) struct BegunLaunch {
-    pub launch: Launch,
-    pub given: Vec<GivenTensor>,
-    pub kept: Vec<(TensorId, Meta, SourceId)>,
-    /// The tensors that are freed after it.
-    pub freed: Vec<TensorId>,
-    /// The number of commands that it stands for; `None` for a part of an iteration.
-    pub commands: Option<usize>,
-}
 
 /// The outcome of a call that is complete.
 pub(crate) enum CallEnd {
@@ -59,15 +27,6 @@ pub(crate) enum CallEnd {
     Part(PartRun),
     /// It was a batch of this many commands.
     Batch(PartRun, usize),
-}
-
-impl<T> LaneCall<T> {
-    /// Records that it is a batch of this many commands.
-    pub fn stands_for(&mut self, commands: usize) {
-        if let Purpose::Launch(begun) = &mut self.purpose {
-            begun.commands = Some(commands);
-        }
-    }
 }
 
 impl<E: Engine> Device<E> {
@@ -96,7 +55,7 @@ impl<E: Engine> Device<E> {
         }
         let attributes = instruction.attributes.clone();
         let outputs = instruction.results.clone();
-        let call = OperationCall { operation, operands, attributes, outputs };
+        let call = PausableOperation { operation, operands, attributes, outputs };
         match self.engine.begin(EngineCall::Operation(Box::new(call))) {
             Ok(call) => {
                 let of = Box::new((instruction.clone(), metas.clone()));
@@ -156,7 +115,7 @@ impl<E: Engine> Device<E> {
             lane.call = Some(call);
             return None;
         }
-        self.held.in_calls -= call.held;
+        self.held.granted -= call.held;
         let LaneCall { call, purpose, taken, .. } = *call;
         let result = call.finish();
         Some(match purpose {
@@ -187,9 +146,9 @@ impl<E: Engine> Device<E> {
         if !call.is_paused {
             call.is_paused = call.call.pause(SLICE);
             if call.is_paused {
-                self.held.in_calls -= call.held;
+                self.held.granted -= call.held;
                 call.held = call.call.held();
-                self.held.in_calls += call.held;
+                self.held.granted += call.held;
             }
         }
         call.is_paused
@@ -198,10 +157,7 @@ impl<E: Engine> Device<E> {
     /// Abandons a lane's call.
     pub fn abandon_call(&mut self, lane: &mut Lane<E::Tensor>) {
         if let Some(call) = lane.call.take() {
-            self.held.in_calls -= call.held;
+            self.held.granted -= call.held;
         }
     }
 }
-
-/// The result of a single instruction.
-pub(super) type Made<T> = Result<smallvec::SmallVec<[T; 1]>, EngineError>;

@@ -16,24 +16,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::Device;
-use super::launch::{GivenTensor, Launch};
+use super::launch::PartRun;
 use crate::engine::Engine;
 use crate::lane::Lane;
+use crate::lane::call::{GivenTensor, Launch};
 use crate::lane::iteration::{Bound, PreparedPart, TemplatePart, parts};
 use crate::memory::dying;
 use crate::plan::Plan;
-
-/// The outcome of running a part as a plan.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PartRun {
-    Done,
-    /// It waits for its compiler; nothing was run.
-    Compiling,
-    /// It cannot be run as a plan; nothing was run.
-    Refused,
-    /// It is the lane's call now.
-    Begun,
-}
 
 /// The iteration whose part is to be run.
 pub(crate) struct AtHand<'a> {

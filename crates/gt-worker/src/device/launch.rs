@@ -6,27 +6,21 @@ use gt_ir::message::Failure;
 use gt_ir::{Meta, Scalar, SourceId, TensorId};
 
 use super::Device;
-use super::calls::BegunLaunch;
-use super::iterate::PartRun;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
+use crate::lane::call::{BegunLaunch, GivenTensor, Launch};
 use crate::plan::{InputValue, Plan};
 
-/// The program to run.
-pub(crate) struct Launch {
-    pub program: u64,
-    /// Whether the lane has run it often enough for compiled code.
-    pub is_warm: bool,
-    /// The number of its operations.
-    pub operations: u64,
-}
-
-/// A tensor input of a launch.
-pub(crate) struct GivenTensor {
-    pub id: TensorId,
-    pub meta: Meta,
-    /// Whether it is not used afterwards.
-    pub dies: bool,
+/// The outcome of running a part as a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PartRun {
+    Done,
+    /// It waits for its compiler; nothing was run.
+    Compiling,
+    /// It cannot be run as a plan; nothing was run.
+    Refused,
+    /// It is the lane's call now.
+    Begun,
 }
 
 impl<E: Engine> Device<E> {

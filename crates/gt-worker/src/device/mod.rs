@@ -16,7 +16,7 @@ mod commit;
 mod emit;
 mod exchange;
 pub(crate) mod iterate;
-mod launch;
+pub(crate) mod launch;
 pub(crate) mod measure;
 mod run;
 mod snapshots;

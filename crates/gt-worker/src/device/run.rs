@@ -8,15 +8,15 @@ use gt_ir::{Instruction, Meta, Operand, TensorId, WorkerCommand};
 use smallvec::SmallVec;
 
 use super::Device;
-use super::calls::Made;
 use crate::composite;
 use crate::engine::{Engine, EngineError, guarded, run_several};
 use crate::lane::Lane;
+use crate::lane::call::Metas;
 use crate::memory::need_of;
 use crate::store::Stored;
 
-/// Shapes and dtypes of operands.
-pub(super) type Metas = SmallVec<[Operand<Meta>; 3]>;
+/// The result of a single instruction.
+pub(super) type Made<T> = Result<SmallVec<[T; 1]>, EngineError>;
 
 impl<E: Engine> Device<E> {
     /// Fails an instruction for which there is no memory: for its results, or for operands to be

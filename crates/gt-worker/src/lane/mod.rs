@@ -2,9 +2,10 @@
 //!
 //! - [`queue`]: its commands; [`iteration`]: its templates, and the iterations that they invoke.
 //! - [`exchanges`]: its exchanges that wait for pieces; [`undone`]: steps that were undone;
-//!   [`keeping`]: its snapshot in progress.
+//!   [`keeping`]: its snapshot in progress; [`call`]: its long call.
 //! - [`usage`], [`holdings`]: what it reports to the dispatcher, and in failures.
 
+pub(crate) mod call;
 pub(crate) mod exchanges;
 pub(crate) mod holdings;
 pub(crate) mod iteration;
@@ -18,12 +19,12 @@ use std::collections::VecDeque;
 use gt_ir::{LaneId, SessionId, SlotId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
+use self::call::LaneCall;
 use self::exchanges::Exchanges;
 use self::iteration::{Iteration, RunningIteration, Templates};
 use self::keeping::Keeping;
 use self::queue::Queue;
 use self::undone::Undone;
-use crate::device::calls::LaneCall;
 use crate::memory::{LaneMemory, records};
 use crate::store::Store;
 

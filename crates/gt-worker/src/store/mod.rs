@@ -47,10 +47,8 @@ pub(crate) struct HeldTotals {
     pub disk_bytes: u64,
     /// The bytes that will be free when a file is written, by its number.
     pub writing: FxHashMap<u64, u64>,
-    /// Bytes that are granted to commands that have waited for them.
+    /// Bytes that are granted to commands that have waited for them, or that paused calls have.
     pub granted: u64,
-    /// Bytes that paused calls have allocated.
-    pub in_calls: u64,
     /// The bytes of snapshots, if they are in the same memory.
     pub snapshots: u64,
     /// Of these, the bytes that are being written to disk.

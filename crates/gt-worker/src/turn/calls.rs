@@ -2,7 +2,7 @@
 
 use super::Turn;
 use crate::device::calls::CallEnd;
-use crate::device::iterate::PartRun;
+use crate::device::launch::PartRun;
 use crate::engine::Engine;
 
 impl<E: Engine> Turn<'_, E> {

@@ -6,7 +6,8 @@ use gt_ir::{Meta, Template, WorkerCommand};
 use rustc_hash::FxHashSet;
 
 use super::Turn;
-use crate::device::iterate::{AtHand, PartRun};
+use crate::device::iterate::AtHand;
+use crate::device::launch::PartRun;
 use crate::engine::Engine;
 use crate::lane::iteration::{Bound, Iteration, PartSteps, RunningIteration, TemplatePart};
 use crate::memory::{self, Peak};

@@ -57,8 +57,7 @@ impl LaneLimits {
     ) -> (Option<u64>, u64) {
         let Some(lane) = lanes.get(&id) else { return (None, u64::MAX) };
         let own = lane.store.bytes();
-        let others =
-            held.bytes - own + held.snapshots + held.in_calls + lane.memory.granted_to_others(held);
+        let others = held.bytes - own + held.snapshots + lane.memory.granted_to_others(held);
         let capacity = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(others));
         let quotas = self.quotas(id.incarnation).iter().map(|quota| {
             let others = self.held_by(lanes, &quota.holder) - own - lane.records();
@@ -90,7 +89,7 @@ impl LaneLimits {
         }
         let allowed = self.capacity?;
         let granted = lane.map_or(0, |lane| lane.memory.granted_to_others(held));
-        let all = held.bytes + held.snapshots + held.in_calls;
+        let all = held.bytes + held.snapshots;
         let exceeded =
             ExceededLimit { holder: String::new(), allowed, held: all, records: 0, more: 0 };
         (all.saturating_add(granted).saturating_add(new + back) > allowed).then_some(exceeded)

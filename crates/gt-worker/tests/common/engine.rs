@@ -9,7 +9,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData, Trace};
 use gt_worker::engine::launch_plainly;
-use gt_worker::pausable::{CallResult, EngineCall, PausableCall};
+use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall};
 use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{CollectivePart, Engine, EngineError};
 

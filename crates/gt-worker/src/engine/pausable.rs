@@ -6,12 +6,12 @@ use std::time::Duration;
 use gt_ir::instruction::{Operands, Results};
 use gt_ir::{Attributes, Operation};
 
-use crate::engine::{Engine, EngineError, guarded, run_several};
+use super::{Engine, EngineError, guarded, run_several};
 use crate::plan::InputValue;
 
 /// A call of an engine that can be paused.
 pub enum EngineCall<'a, E: Engine + ?Sized> {
-    Operation(Box<OperationCall<E::Tensor>>),
+    Operation(Box<PausableOperation<E::Tensor>>),
     /// As [`Engine::launch`].
     Program {
         program: &'a E::Program,
@@ -20,17 +20,17 @@ pub enum EngineCall<'a, E: Engine + ?Sized> {
 }
 
 /// A call as of [`Engine::run`], or [`Engine::run_several`].
-pub struct OperationCall<T> {
+pub struct PausableOperation<T> {
     pub operation: &'static Operation,
     pub operands: Operands<T>,
     pub attributes: Attributes,
     pub outputs: Results,
 }
 
-impl<T> OperationCall<T> {
+impl<T> PausableOperation<T> {
     /// Computes it on an engine.
     pub fn run<E: Engine<Tensor = T>>(self, engine: &mut E) -> CallResult<T> {
-        let OperationCall { operation, operands, attributes, outputs } = self;
+        let PausableOperation { operation, operands, attributes, outputs } = self;
         let outputs = guarded(|| {
             if operation.further.is_some() {
                 return run_several(engine, operation, operands, &attributes, &outputs);
@@ -41,7 +41,7 @@ impl<T> OperationCall<T> {
     }
 }
 
-/// A call that has begun. It computes while nobody waits for it, until it is paused. Dropping it
+/// A call that has begun. It computes by itself until it is paused. Dropping it
 /// abandons it at its next cut point.
 pub trait PausableCall<T>: Send {
     /// Waits until it is complete, at most this long; returns whether it is.

@@ -1,0 +1,68 @@
+//! A long call that a lane has begun, and what it computes.
+
+use std::time::Duration;
+
+use gt_ir::event::{EventKind, Subject};
+use gt_ir::{Instruction, Meta, Operand, SourceId, TensorId};
+use smallvec::SmallVec;
+
+use crate::engine::pausable::PausableCall;
+
+/// Shapes and dtypes of operands.
+pub(crate) type Metas = SmallVec<[Operand<Meta>; 3]>;
+
+/// The program to run.
+pub(crate) struct Launch {
+    pub program: u64,
+    /// Whether the lane has run it often enough for compiled code.
+    pub is_warm: bool,
+    /// The number of its operations.
+    pub operations: u64,
+}
+
+/// A tensor input of a launch.
+pub(crate) struct GivenTensor {
+    pub id: TensorId,
+    pub meta: Meta,
+    /// Whether it is not used afterwards.
+    pub dies: bool,
+}
+
+/// A call of a lane that has begun.
+pub(crate) struct LaneCall<T> {
+    pub call: Box<dyn PausableCall<T>>,
+    pub purpose: Purpose,
+    pub is_paused: bool,
+    /// The bytes that it has allocated, counted as granted.
+    pub held: u64,
+    /// The time that it has computed.
+    pub taken: Duration,
+    /// The event that it belongs to.
+    pub event: Option<(EventKind, Subject)>,
+}
+
+/// What a call computes.
+pub(crate) enum Purpose {
+    Instruction(Box<(Instruction, Metas)>),
+    Launch(Box<BegunLaunch>),
+}
+
+/// A program that is being launched.
+pub(crate) struct BegunLaunch {
+    pub launch: Launch,
+    pub given: Vec<GivenTensor>,
+    pub kept: Vec<(TensorId, Meta, SourceId)>,
+    /// The tensors that are freed after it.
+    pub freed: Vec<TensorId>,
+    /// The number of commands that it stands for; `None` for a part of an iteration.
+    pub commands: Option<usize>,
+}
+
+impl<T> LaneCall<T> {
+    /// Records that it is a batch of this many commands.
+    pub fn stands_for(&mut self, commands: usize) {
+        if let Purpose::Launch(begun) = &mut self.purpose {
+            begun.commands = Some(commands);
+        }
+    }
+}
