@@ -112,6 +112,7 @@ def weighted(worker_options):
     """Run a server with shares of 10 for ada and 90 for eve; yield address, key, users' keys."""
     with tempfile.TemporaryDirectory() as folder:
         key, policy = Path(folder, "key"), Path(folder, "policy.yaml")
+        key.touch(mode=0o600)
         key.write_text(run_gt("key").stdout)
         policy.write_text("users: {ada: {share: 10}, eve: {share: 90}}\n")
 
