@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use gt_engine_native::{NativeEngine, NativeProgram, Tensor};
+use gt_engine_native::{NativeEngine, Tensor};
 use gt_ir::fabric::{CollectiveCall, Fabric};
 use gt_ir::instruction::Operands;
 use gt_ir::ops::binary::ADD;
-use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
-use gt_worker::plan::{InputValue, Plan};
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, WorkerId};
 use gt_worker::{CollectivePart, Engine, EngineError};
+
+use crate::forwarding::forward_to_native;
 
 /// The real-time limit of a call, not reached in a passing test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -155,23 +156,10 @@ impl JoiningEngine {
 }
 
 impl Engine for JoiningEngine {
-    type Tensor = Tensor;
-    type Program = Arc<NativeProgram>;
+    forward_to_native!();
 
     fn name(&self) -> &str {
         "joining"
-    }
-
-    fn lowers(&self, operation: &'static Operation) -> bool {
-        self.native.lowers(operation)
-    }
-
-    fn create(&mut self, data: TensorData) -> Result<Tensor, EngineError> {
-        self.native.create(data)
-    }
-
-    fn read(&mut self, tensor: &Tensor) -> Result<TensorData, EngineError> {
-        self.native.read(tensor)
     }
 
     fn run(
@@ -182,30 +170,6 @@ impl Engine for JoiningEngine {
         output: Meta,
     ) -> Result<Tensor, EngineError> {
         self.native.run(operation, operands, attributes, output)
-    }
-
-    fn prepare(&mut self, plan: &Plan) -> Result<Arc<NativeProgram>, EngineError> {
-        self.native.prepare(plan)
-    }
-
-    fn launch(
-        &mut self,
-        program: &mut Arc<NativeProgram>,
-        inputs: &mut [InputValue<Tensor>],
-    ) -> Result<Vec<Tensor>, EngineError> {
-        self.native.launch(program, inputs)
-    }
-
-    fn is_unchecked(&mut self, program: &mut Arc<NativeProgram>) -> bool {
-        self.native.is_unchecked(program)
-    }
-
-    fn judge(&mut self, program: &mut Arc<NativeProgram>, wrong: Option<&str>) {
-        self.native.judge(program, wrong);
-    }
-
-    fn now(&self) -> Duration {
-        self.native.now()
     }
 
     fn run_collective(&mut self, part: CollectivePart<Tensor>) -> Result<Vec<Tensor>, EngineError> {

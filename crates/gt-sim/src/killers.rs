@@ -12,14 +12,14 @@ use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
 use gt_client::{Result, Session, Tensor, signal};
 use gt_dispatcher::{Limits, LineageLimits};
-use gt_engine_native::{NativeEngine, NativeProgram, Tensor as Value};
+use gt_engine_native::{NativeEngine, Tensor as Value};
 use gt_ir::instruction::Operands;
 use gt_ir::signal::Shard;
-use gt_ir::{Attributes, Meta, Operation, TensorData};
-use gt_worker::plan::{InputValue, Plan};
+use gt_ir::{Attributes, Meta, Operation};
 use gt_worker::{Engine, EngineError};
 
 use crate::chance::Chance;
+use crate::forwarding::forward_to_native;
 use crate::{Delays, World, driver};
 
 /// The operation that kills workers.
@@ -39,23 +39,10 @@ impl MortalEngine {
 }
 
 impl Engine for MortalEngine {
-    type Tensor = Value;
-    type Program = Arc<NativeProgram>;
+    forward_to_native!();
 
     fn name(&self) -> &str {
         "mortal"
-    }
-
-    fn lowers(&self, operation: &'static Operation) -> bool {
-        self.native.lowers(operation)
-    }
-
-    fn create(&mut self, data: TensorData) -> std::result::Result<Value, EngineError> {
-        self.native.create(data)
-    }
-
-    fn read(&mut self, tensor: &Value) -> std::result::Result<TensorData, EngineError> {
-        self.native.read(tensor)
     }
 
     fn run(
@@ -69,30 +56,6 @@ impl Engine for MortalEngine {
             self.died.store(true, Ordering::Relaxed);
         }
         self.native.run(operation, operands, attributes, output)
-    }
-
-    fn prepare(&mut self, plan: &Plan) -> std::result::Result<Arc<NativeProgram>, EngineError> {
-        self.native.prepare(plan)
-    }
-
-    fn launch(
-        &mut self,
-        program: &mut Arc<NativeProgram>,
-        inputs: &mut [InputValue<Value>],
-    ) -> std::result::Result<Vec<Value>, EngineError> {
-        self.native.launch(program, inputs)
-    }
-
-    fn is_unchecked(&mut self, program: &mut Arc<NativeProgram>) -> bool {
-        self.native.is_unchecked(program)
-    }
-
-    fn judge(&mut self, program: &mut Arc<NativeProgram>, wrong: Option<&str>) {
-        self.native.judge(program, wrong);
-    }
-
-    fn now(&self) -> Duration {
-        self.native.now()
     }
 }
 

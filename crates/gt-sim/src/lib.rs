@@ -8,7 +8,8 @@
 //!   receipt; `meetings`: engines' collective calls; `accounts`: counters.
 //! - [`faults`]: links that break, are slow or silent; workers that crash and restart.
 //! - [`driver`]: runs a real client session in a world.
-//! - [`fabric`]: engines with collectives; `slow`: engines with calls that are paused.
+//! - [`fabric`]: engines with collectives; `slow`: engines with calls that are
+//!   paused; `forwarding`: what they share.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
 //! - [`deaths`]: repeated deaths, after which every bit is that of an undisturbed run.
 //! - `power`: all processes die at once, and resume from their disks.
@@ -23,6 +24,7 @@ mod delivery;
 pub mod driver;
 pub mod fabric;
 pub mod faults;
+mod forwarding;
 mod honest;
 pub mod hostile;
 pub mod journal;

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_engine_native::{NativeEngine, NativeProgram, Tensor};
+use gt_engine_native::{NativeEngine, Tensor};
 use gt_ir::instruction::Operands;
-use gt_ir::{Attributes, Meta, Operation, Shape, TensorData};
+use gt_ir::{Attributes, Meta, Operation, Shape};
 use gt_worker::engine::guarded;
 use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall};
-use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError, SharedBuffer};
+
+use crate::forwarding::forward_to_native;
 
 /// The estimated work per second: calls of a few hundred bytes are long.
 const RATE: u64 = 1 << 16;
@@ -79,23 +80,10 @@ impl PausableCall<Tensor> for SlowCall {
 }
 
 impl Engine for SlowEngine {
-    type Tensor = Tensor;
-    type Program = Arc<NativeProgram>;
+    forward_to_native!();
 
     fn name(&self) -> &str {
         "slow"
-    }
-
-    fn lowers(&self, operation: &'static Operation) -> bool {
-        self.native.lowers(operation)
-    }
-
-    fn create(&mut self, data: TensorData) -> Result<Tensor, EngineError> {
-        self.native.create(data)
-    }
-
-    fn read(&mut self, tensor: &Tensor) -> Result<TensorData, EngineError> {
-        self.native.read(tensor)
     }
 
     fn run(
@@ -118,36 +106,12 @@ impl Engine for SlowEngine {
         self.native.run_several(operation, operands, attributes, outputs)
     }
 
-    fn prepare(&mut self, plan: &Plan) -> Result<Arc<NativeProgram>, EngineError> {
-        self.native.prepare(plan)
-    }
-
-    fn launch(
-        &mut self,
-        program: &mut Arc<NativeProgram>,
-        inputs: &mut [InputValue<Tensor>],
-    ) -> Result<Vec<Tensor>, EngineError> {
-        self.native.launch(program, inputs)
-    }
-
-    fn is_unchecked(&mut self, program: &mut Arc<NativeProgram>) -> bool {
-        self.native.is_unchecked(program)
-    }
-
-    fn judge(&mut self, program: &mut Arc<NativeProgram>, wrong: Option<&str>) {
-        self.native.judge(program, wrong);
-    }
-
     fn is_exact(&self) -> bool {
         self.native.is_exact()
     }
 
     fn rate(&self) -> u64 {
         RATE
-    }
-
-    fn now(&self) -> Duration {
-        self.native.now()
     }
 
     fn shared_buffer(&self, tensor: &Tensor) -> Option<SharedBuffer> {

@@ -78,6 +78,36 @@ fn a_paused_call_ends_with_its_session() {
     assert_eq!(bench.worker.leftovers(), None);
 }
 
+/// The session for which it was to pause ends before the call reaches a cut point.
+#[test]
+fn a_call_that_was_told_to_pause_in_vain_continues() {
+    let (mut bench, long, short) = in_a_long_call(Options::default());
+    bench.compiler.is_uncut.store(true, Ordering::Relaxed);
+    bench.queue(short, vec![neg(1, 0), fetch(2, 1)]);
+    (0..2).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert!(bench.values().is_empty());
+    let incarnation = short.incarnation;
+    bench.hand(gt_ir::message::ServerToWorker::EndSession { incarnation });
+    assert!(bench.worker.step(&mut bench.out));
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.run();
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0; 100]))]);
+    assert_eq!(bench.worker.stats().tensors, 1, "of {long:?}");
+}
+
+/// What is queued behind a call is skipped if it is not wanted any more.
+#[test]
+fn unwanted_work_behind_a_call_is_skipped() {
+    let (mut bench, long, _) = in_a_long_call(Options::default());
+    bench.queue(long, vec![neg(7, 0)]);
+    bench.queue(long, vec![free(7), fetch(4, 0)]);
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.computed();
+    bench.run();
+    assert_eq!(bench.computed(), Vec::<&str>::new());
+    assert_eq!(bench.values().len(), 2);
+}
+
 /// A session that is alone is not paused, and its calls are not of that kind.
 #[test]
 fn a_session_that_is_alone_runs_its_operations_at_once() {

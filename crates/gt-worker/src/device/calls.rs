@@ -11,8 +11,7 @@ use super::launch::PartRun;
 use crate::engine::Engine;
 use crate::engine::pausable::{EngineCall, PausableCall, PausableOperation};
 use crate::lane::Lane;
-use crate::lane::call::{BegunLaunch, LaneCall, Metas, Purpose};
-use crate::plan::InputValue;
+use crate::lane::call::{BegunLaunch, CallState, LaneCall, Metas, Purpose};
 
 /// How long a turn waits for a call before other lanes may have one, and for a call to pause.
 const SLICE: Duration = Duration::from_millis(1);
@@ -32,7 +31,7 @@ pub(crate) enum CallEnd {
 impl<E: Engine> Device<E> {
     /// Returns whether a call with this estimated work should be one that can be paused.
     pub(super) fn is_long(&self, work: u64) -> bool {
-        self.pauses && work >= self.engine.rate() / LONG_IN
+        work >= self.engine.rate() / LONG_IN
     }
 
     /// Begins an instruction as a call that can be paused, if it is long. Returns its operands if
@@ -45,8 +44,7 @@ impl<E: Engine> Device<E> {
         metas: &Metas,
     ) -> Option<Operands<E::Tensor>> {
         let operation = instruction.operation;
-        if !self.pauses
-            || self.options.check_nan
+        if self.options.check_nan
             || matches!(operation.body, Body::Composite(_)) && !self.engine.lowers(operation)
             || instruction.check(metas).is_err()
             || !self.is_long(operation.work(metas, instruction.meta()))
@@ -67,31 +65,22 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Begins a launch as a call that can be paused. Returns its inputs if the engine cannot.
-    pub(super) fn begin_launch(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        inputs: Vec<InputValue<E::Tensor>>,
-        begun: BegunLaunch,
-    ) -> Result<(), (Vec<InputValue<E::Tensor>>, BegunLaunch)> {
-        match self.programs.begin(&mut self.engine, begun.launch.program, inputs) {
-            Ok(call) => {
-                self.set_call(lane, call, Purpose::Launch(Box::new(begun)));
-                Ok(())
-            }
-            Err(inputs) => Err((inputs, begun)),
-        }
-    }
-
-    fn set_call(
+    /// Records a call that has begun as the lane's.
+    pub(super) fn set_call(
         &self,
         lane: &mut Lane<E::Tensor>,
         call: Box<dyn PausableCall<E::Tensor>>,
         purpose: Purpose,
     ) {
         let event = self.events.open_subject();
-        let call =
-            LaneCall { call, purpose, is_paused: false, held: 0, taken: Duration::ZERO, event };
+        let call = LaneCall {
+            call,
+            purpose,
+            state: CallState::Running,
+            held: 0,
+            taken: Duration::ZERO,
+            event,
+        };
         lane.call = Some(Box::new(call));
     }
 
@@ -104,9 +93,9 @@ impl<E: Engine> Device<E> {
         {
             self.events.resume(kind, subject, self.engine.now(), &self.stats);
         }
-        if call.is_paused {
+        if call.state != CallState::Running {
             call.call.resume();
-            call.is_paused = false;
+            call.state = CallState::Running;
         }
         let begin = self.engine.now();
         let is_complete = call.call.wait(SLICE);
@@ -126,14 +115,9 @@ impl<E: Engine> Device<E> {
             Purpose::Launch(begun) => {
                 let BegunLaunch { launch, given, kept, freed, commands } = *begun;
                 self.programs.add_time(launch.program, taken);
-                let kept = kept.into_iter();
-                let inputs = result.inputs;
-                let is_done =
-                    self.settle_launch(lane, launch, &given, inputs, result.outputs, kept);
-                if is_done {
-                    freed.into_iter().for_each(|id| self.free(lane, id));
-                }
-                let run = if is_done { PartRun::Done } else { PartRun::Refused };
+                let (kept, freed) = (kept.into_iter(), freed.into_iter());
+                let launched = (result.inputs, result.outputs);
+                let run = self.settle_launch(lane, launch, &given, launched, kept, freed);
                 commands.map_or(CallEnd::Part(run), |count| CallEnd::Batch(run, count))
             }
         })
@@ -143,15 +127,18 @@ impl<E: Engine> Device<E> {
     /// moment.
     pub fn pause_call(&mut self, lane: &mut Lane<E::Tensor>) -> bool {
         let Some(call) = &mut lane.call else { return true };
-        if !call.is_paused {
-            call.is_paused = call.call.pause(SLICE);
-            if call.is_paused {
-                self.held.granted -= call.held;
-                call.held = call.call.held();
-                self.held.granted += call.held;
-            }
+        if call.state == CallState::Paused {
+            return true;
         }
-        call.is_paused
+        if !call.call.pause(SLICE) {
+            call.state = CallState::Pausing;
+            return false;
+        }
+        call.state = CallState::Paused;
+        self.held.granted -= call.held;
+        call.held = call.call.held();
+        self.held.granted += call.held;
+        true
     }
 
     /// Abandons a lane's call.

@@ -8,7 +8,7 @@ use gt_ir::{Meta, Scalar, SourceId, TensorId};
 use super::Device;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
-use crate::lane::call::{BegunLaunch, GivenTensor, Launch};
+use crate::lane::call::{BegunLaunch, GivenTensor, Launch, Purpose};
 use crate::plan::{InputValue, Plan};
 
 /// The outcome of running a part as a plan.
@@ -65,57 +65,36 @@ impl<E: Engine> Device<E> {
             && let Some(work) = self.programs.checked_work(&mut self.engine, launch.program)
             && self.is_long(work)
         {
-            let (kept, freed) = (kept.collect(), freed.collect());
-            let begun = BegunLaunch { launch, given, kept, freed, commands: None };
-            let Err((inputs, begun)) = self.begin_launch(lane, inputs, begun) else {
-                return PartRun::Begun;
-            };
-            let BegunLaunch { launch, given, kept, freed, .. } = begun;
-            return self.launch_now(
-                lane,
-                launch,
-                &given,
-                inputs,
-                kept.into_iter(),
-                freed.into_iter(),
-            );
+            match self.programs.begin(&mut self.engine, launch.program, inputs) {
+                Ok(call) => {
+                    let (kept, freed) = (kept.collect(), freed.collect());
+                    let begun = BegunLaunch { launch, given, kept, freed, commands: None };
+                    self.set_call(lane, call, Purpose::Launch(Box::new(begun)));
+                    return PartRun::Begun;
+                }
+                Err(given_back) => inputs = given_back,
+            }
         }
-        self.launch_now(lane, launch, &given, inputs, kept, freed)
-    }
-
-    fn launch_now(
-        &mut self,
-        lane: &mut Lane<E::Tensor>,
-        launch: Launch,
-        given: &[GivenTensor],
-        mut inputs: Vec<InputValue<E::Tensor>>,
-        kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
-        freed: impl Iterator<Item = TensorId>,
-    ) -> PartRun {
         let Launch { program, is_warm, .. } = launch;
         let launched = self.programs.launch(&mut self.engine, program, is_warm, &mut inputs);
-        if !self.settle_launch(lane, launch, given, inputs, launched, kept) {
-            return PartRun::Refused;
-        }
-        freed.for_each(|id| self.free(lane, id));
-        PartRun::Done
+        self.settle_launch(lane, launch, &given, (inputs, launched), kept, freed)
     }
 
-    /// Stores the outputs of a launch, or restores its inputs; returns whether it has succeeded.
+    /// Stores the outputs of a launch, or restores its inputs: then it is refused.
     pub(super) fn settle_launch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
         Launch { program, is_warm, operations }: Launch,
         given: &[GivenTensor],
-        inputs: Vec<InputValue<E::Tensor>>,
-        launched: Result<Vec<E::Tensor>, EngineError>,
+        (inputs, launched): (Vec<InputValue<E::Tensor>>, Result<Vec<E::Tensor>, EngineError>),
         kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
-    ) -> bool {
+        freed: impl Iterator<Item = TensorId>,
+    ) -> PartRun {
         let outputs = match launched {
             Ok(outputs) => outputs,
             Err(error) => {
                 self.restore(lane, program, &error, given, inputs);
-                return false;
+                return PartRun::Refused;
             }
         };
         for index in self.programs.take_restored() {
@@ -140,7 +119,8 @@ impl<E: Engine> Device<E> {
         if is_warm && self.programs.is_compiled(&self.engine, program) {
             self.stats.operations_compiled += operations;
         }
-        true
+        freed.for_each(|id| self.free(lane, id));
+        PartRun::Done
     }
 
     /// Restores the dying inputs of a failed launch. Those that the program has taken are lost: it

@@ -34,8 +34,9 @@ impl<E: Engine> Device<E> {
         self.fail_outputs(lane, instruction, &failure);
     }
 
-    /// Runs an instruction and returns its work, or begins it as the lane's call. Operands freed by `dying`, the commands that
-    /// follow, are passed by value, so that the engine may reuse their memory.
+    /// Runs an instruction and returns its work, or begins it as the lane's call. Operands freed by
+    /// `dying`, the commands that follow, are passed by value, so that the engine may reuse their
+    /// memory.
     pub fn run(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -104,9 +105,12 @@ impl<E: Engine> Device<E> {
         if self.events.is_on {
             metas.iter().filter_map(Operand::tensor).for_each(|meta| self.events.reads(meta));
         }
-        let Some(operands) = self.begin_instruction(lane, instruction, operands, &metas) else {
-            return 1;
-        };
+        if self.pauses {
+            match self.begin_instruction(lane, instruction, operands, &metas) {
+                Some(given_back) => operands = given_back,
+                None => return 1,
+            }
+        }
         let made = self.compute(instruction, operands, &metas);
         self.settle(lane, instruction, &metas, made)
     }

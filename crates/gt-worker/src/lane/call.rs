@@ -32,13 +32,22 @@ pub(crate) struct GivenTensor {
 pub(crate) struct LaneCall<T> {
     pub call: Box<dyn PausableCall<T>>,
     pub purpose: Purpose,
-    pub is_paused: bool,
+    pub state: CallState,
     /// The bytes that it has allocated, counted as granted.
     pub held: u64,
     /// The time that it has computed.
     pub taken: Duration,
     /// The event that it belongs to.
     pub event: Option<(EventKind, Subject)>,
+}
+
+/// Whether a call computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CallState {
+    Running,
+    /// It was told to pause, and has not reached a cut point yet.
+    Pausing,
+    Paused,
 }
 
 /// What a call computes.

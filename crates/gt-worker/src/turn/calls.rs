@@ -8,10 +8,7 @@ use crate::engine::Engine;
 impl<E: Engine> Turn<'_, E> {
     /// Waits for the lane's call; returns whether it is complete.
     pub(super) fn resume_call(&mut self) -> bool {
-        let Some(end) = self.device.resume_call(self.lane) else {
-            self.computes = true;
-            return false;
-        };
+        let Some(end) = self.device.resume_call(self.lane) else { return false };
         match end {
             CallEnd::Instruction(work) => self.spent += work,
             CallEnd::Part(run) => self.end_part(run),

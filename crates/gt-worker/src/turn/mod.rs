@@ -49,8 +49,6 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub compiles: bool,
     /// Whether the lane waits for a pending or spilled tensor.
     pub is_pending: bool,
-    /// Whether the lane has a call that is not complete.
-    pub computes: bool,
     /// The memory that the next command needs, if it does not fit.
     pub short: Option<Need>,
 }

@@ -1,8 +1,9 @@
 //! The worker's state machine: lanes take turns on one device, by a policy.
 //!
 //! - [`inputs`]: routes messages; [`ending`]: the end of sessions.
-//! - [`run_queue`]: the ready lanes; [`preemption`]: long calls that are paused; [`coscheduling`]: sessions that run on several workers at the same
-//!   time; [`in_flight`]: turns that the device has not completed yet.
+//! - [`run_queue`]: the ready lanes; [`preemption`]: long calls that are paused; [`coscheduling`]:
+//!   sessions that run on several workers at the same time; [`in_flight`]: turns that the device has
+//!   not completed yet.
 //! - [`limits`]: what lanes may hold; [`shortage`]: lanes that wait for memory; [`spill`]: tensors out
 //!   of the device's memory; [`snapshots`]: messages about snapshots, and their memory.
 //! - [`collectives`]: starts collectives.
@@ -128,12 +129,9 @@ impl<E: Engine> Worker<E> {
     /// Searches a lane's queue for unwanted work.
     fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
-        // The call may stand for queued commands.
-        if lane.call.is_some() {
-            return;
-        }
         let free = lane.queue.look_through();
-        if lane.running.is_none() {
+        // A call may stand for queued commands, whose tensors it needs.
+        if lane.running.is_none() && lane.call.is_none() {
             lane.store.free_all(&mut self.device.held, &free);
         }
     }
@@ -166,7 +164,6 @@ impl<E: Engine> Worker<E> {
             patience,
             compiles: false,
             is_pending: false,
-            computes: false,
             short: None,
         };
         let (mut end, mut is_told_later) = (TurnEnd::Over, false);
@@ -191,12 +188,12 @@ impl<E: Engine> Worker<E> {
         if turn.is_pending && (turn.lane.exchanges.are_open() || turn.collectives.has(id)) {
             end = TurnEnd::Exchanging;
         }
-        if turn.computes {
+        let computes = turn.lane.call.is_some();
+        if computes {
             end = TurnEnd::Over;
         }
-        let (cost, computes) =
-            (turn.end(), self.lanes.get(&id).is_some_and(|lane| lane.call.is_some()));
         self.computing = computes.then_some(id);
+        let cost = turn.end();
         if is_told_later {
             self.await_cost(id);
         } else if is_shared {

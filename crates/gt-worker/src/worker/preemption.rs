@@ -10,8 +10,8 @@ use super::Worker;
 use crate::engine::Engine;
 
 impl<E: Engine> Worker<E> {
-    /// Pauses the call that the device computes, unless it is of lane `next`, whose turn it is. Returns false
-    /// if it has not reached a cut point yet.
+    /// Pauses the call that the device computes, unless it is of lane `next`, whose turn it is.
+    /// Returns false if it has not reached a cut point yet.
     pub(super) fn pause_others(&mut self, next: LaneId) -> bool {
         let Some(id) = self.computing.filter(|id| *id != next) else { return true };
         if let Some(lane) = self.lanes.get_mut(&id)

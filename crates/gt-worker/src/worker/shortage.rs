@@ -119,10 +119,11 @@ impl<E: Engine> Worker<E> {
     /// free.
     pub(super) fn free_for_room(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let free = lane.queue.look_through();
+        // A call may stand for queued commands, whose tensors it needs.
         if lane.call.is_some() {
             return;
         }
-        let free = lane.queue.look_through();
         let free = match &lane.running {
             None => free,
             Some(running) => match lane.templates.part(running.generation, running.part) {

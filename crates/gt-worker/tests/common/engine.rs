@@ -47,6 +47,8 @@ pub struct Compiler {
     pub idle: AtomicU64,
     /// Whether instructions are calls that can be paused.
     pub is_slow: AtomicBool,
+    /// Whether calls reach no cut point.
+    pub is_uncut: AtomicBool,
     /// Whether the calls in progress are complete, and how often one was paused and resumed.
     pub is_complete: AtomicBool,
     pub pauses: AtomicU32,
@@ -56,22 +58,26 @@ pub struct Compiler {
 /// A call that is complete when the test says so.
 struct SlowCall {
     compiler: Arc<Compiler>,
+    is_stopped: bool,
     result: CallResult<Vector>,
 }
 
 impl PausableCall<Vector> for SlowCall {
     fn wait(&mut self, _at_most: Duration) -> bool {
+        assert!(!self.is_stopped, "nothing computes before it is resumed");
         self.compiler.idle.fetch_add(1000, Ordering::Relaxed);
         self.compiler.is_complete.load(Ordering::Relaxed)
     }
 
     fn pause(&mut self, _at_most: Duration) -> bool {
         self.compiler.pauses.fetch_add(1, Ordering::Relaxed);
-        true
+        self.is_stopped = true;
+        !self.compiler.is_uncut.load(Ordering::Relaxed)
     }
 
     fn resume(&mut self) {
         self.compiler.resumptions.fetch_add(1, Ordering::Relaxed);
+        self.is_stopped = false;
     }
 
     fn held(&self) -> u64 {
@@ -190,7 +196,11 @@ impl Engine for Vectors {
         match call {
             EngineCall::Operation(call) => {
                 let result = call.run(self);
-                Ok(Box::new(SlowCall { compiler: Arc::clone(&self.compiler), result }))
+                Ok(Box::new(SlowCall {
+                    compiler: Arc::clone(&self.compiler),
+                    is_stopped: false,
+                    result,
+                }))
             }
             program => Err(program),
         }
