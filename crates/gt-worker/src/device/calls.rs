@@ -11,7 +11,7 @@ use super::launch::PartRun;
 use crate::engine::Engine;
 use crate::engine::pausable::{EngineCall, PausableCall, PausableOperation};
 use crate::lane::Lane;
-use crate::lane::call::{BegunLaunch, CallState, LaneCall, Metas, Purpose};
+use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
 
 /// How long a turn waits for a call before other lanes may have one, and for a call to pause.
 const SLICE: Duration = Duration::from_millis(1);
@@ -76,7 +76,7 @@ impl<E: Engine> Device<E> {
         let call = LaneCall {
             call,
             purpose,
-            state: CallState::Running,
+            state: PauseState::Running,
             held: 0,
             taken: Duration::ZERO,
             event,
@@ -93,9 +93,9 @@ impl<E: Engine> Device<E> {
         {
             self.events.resume(kind, subject, self.engine.now(), &self.stats);
         }
-        if call.state != CallState::Running {
+        if call.state != PauseState::Running {
             call.call.resume();
-            call.state = CallState::Running;
+            call.state = PauseState::Running;
         }
         let begin = self.engine.now();
         let is_complete = call.call.wait(SLICE);
@@ -127,14 +127,14 @@ impl<E: Engine> Device<E> {
     /// moment.
     pub fn pause_call(&mut self, lane: &mut Lane<E::Tensor>) -> bool {
         let Some(call) = &mut lane.call else { return true };
-        if call.state == CallState::Paused {
+        if call.state == PauseState::Paused {
             return true;
         }
         if !call.call.pause(SLICE) {
-            call.state = CallState::Pausing;
+            call.state = PauseState::Pausing;
             return false;
         }
-        call.state = CallState::Paused;
+        call.state = PauseState::Paused;
         self.held.granted -= call.held;
         call.held = call.call.held();
         self.held.granted += call.held;

@@ -32,7 +32,7 @@ pub(crate) struct GivenTensor {
 pub(crate) struct LaneCall<T> {
     pub call: Box<dyn PausableCall<T>>,
     pub purpose: Purpose,
-    pub state: CallState,
+    pub state: PauseState,
     /// The bytes that it has allocated, counted as granted.
     pub held: u64,
     /// The time that it has computed.
@@ -43,9 +43,9 @@ pub(crate) struct LaneCall<T> {
 
 /// Whether a call computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CallState {
+pub(crate) enum PauseState {
     Running,
-    /// It was told to pause, and has not reached a cut point yet.
+    /// It has not reached a cut point yet.
     Pausing,
     Paused,
 }
