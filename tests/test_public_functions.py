@@ -188,10 +188,11 @@ def test_generators_and_contexts_are_as_plain_ones():
         generator.send(5)
     assert end.value.value == 5
 
-    with pytest.raises(ZeroDivisionError), gt.backends.cudnn.flags(benchmark=True):
-        assert gt.backends.cudnn.benchmark
+    before = gt.backends.cudnn.benchmark
+    with pytest.raises(ZeroDivisionError), gt.backends.cudnn.flags(benchmark=not before):
+        assert gt.backends.cudnn.benchmark is not before
         raise ZeroDivisionError
-    assert not gt.backends.cudnn.benchmark
+    assert gt.backends.cudnn.benchmark is before
 
 
 def test_other_operands_have_their_own_operators():

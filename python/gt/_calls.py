@@ -92,7 +92,7 @@ def name_call(name: str, error: Exception) -> None:
     owner = name.partition(".")[0]
     if (
         isinstance(text, str)
-        and not isinstance(error, (AssertionError, AttributeError, KeyError))
+        and not isinstance(error, (AssertionError, AttributeError, ConnectionError, KeyError))
         and not _begins_with_name(text)
         and not re.match(rf"{re.escape(owner)}\b", text, re.IGNORECASE)
     ):

@@ -41,9 +41,9 @@ pub struct PublicFunction {
     pub function: *mut ffi::PyObject,
     /// What is called instead under autocast, or null.
     pub under_autocast: *mut ffi::PyObject,
-    /// What is called after an error, or instead of the function if an argument is foreign: with the positional arguments, the named ones, the error or None, and
-    /// whether the user's code has made the call. It returns the result or raises. Null if there is
-    /// none.
+    /// What is called after an error, or instead of the function if an argument is foreign: with
+    /// the positional arguments, the named ones, the error or None, and whether the user's code has
+    /// made the call. It returns the result or raises. Null if there is none.
     pub recover: *mut ffi::PyObject,
     /// The object's `__dict__`.
     pub attributes: *mut ffi::PyObject,

@@ -129,11 +129,10 @@ unsafe extern "C" fn set_attribute(
 /// # Safety
 /// Called by Python alone.
 unsafe extern "C" fn class(_: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
-    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     // SAFETY: Python holds the GIL during a call.
     let py = unsafe { Python::assume_attached() };
-    match KIND.import(py, "types", "FunctionType") {
-        Ok(kind) => kind.clone().into_any().into_ptr(),
+    match result::function_type(py) {
+        Ok(kind) => kind.clone_ref(py).into_ptr(),
         Err(error) => {
             error.restore(py);
             ptr::null_mut()

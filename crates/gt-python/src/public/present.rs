@@ -5,7 +5,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use gt::environment;
 use gt::ir::ops;
-use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyKeyError};
+use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyConnectionError, PyKeyError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -142,6 +142,8 @@ fn rename(error: &Bound<'_, PyAny>, name: &str, is_users: bool) {
             // It names another function, or a class.
             Some((before, _)) if !before.contains([' ', '\n']) => return None,
             _ if !is_users || text.starts_with(name) => return None,
+            // It is of the session, whatever was called.
+            _ if error.is_instance_of::<PyConnectionError>() => return None,
             _ => text.as_str(),
         };
         let args = PyTuple::new(py, [format!("{name}: {rest}")]).ok()?;

@@ -55,6 +55,11 @@ fn kinds(py: Python<'_>) -> PyResult<&[Py<PyAny>; 3]> {
     })
 }
 
+/// Returns the type of plain functions.
+pub fn function_type(py: Python<'_>) -> PyResult<&Py<PyAny>> {
+    kinds(py).map(|[function, ..]| function)
+}
+
 /// Finds the types now: see `source::register`.
 pub fn register(py: Python<'_>) -> PyResult<()> {
     kinds(py).map(|_| ())
