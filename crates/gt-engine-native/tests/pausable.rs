@@ -7,7 +7,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::SampleOperand;
 use gt_ir::ops::custom::CUSTOM;
 use gt_ir::ops::{self, matmul};
-use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData};
+use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Shape, TensorData};
 use gt_worker::engine::pausable::{EngineCall, PausableOperation};
 use gt_worker::{Engine, EngineError};
 
@@ -54,21 +54,64 @@ fn f32s(dims: &[usize]) -> SampleOperand {
     SampleOperand::Tensor { meta, low: -1.0, high: 1.0 }
 }
 
+/// Compares a call that is paused with one that is not; returns how often it was paused.
 fn compare(threads: usize, operation: &'static Operation, call: &Call) -> usize {
     let mut engine = NativeEngine::new(threads);
     let Ok(outputs) = operation.results(&metas(call), &call.1) else { return 0 };
-    let given: Operands<Tensor> =
-        call.0.iter().map(|operand| create(&mut engine, operand, false)).collect();
+    let given = call.0.iter().map(|operand| create(&mut engine, operand, false)).collect();
+    compare_given(&mut engine, operation, (given, call.1.clone()), &outputs)
+}
+
+fn compare_given(
+    engine: &mut NativeEngine,
+    operation: &'static Operation,
+    (given, attributes): (Operands<Tensor>, Attributes),
+    outputs: &[Meta],
+) -> usize {
     let made = match operation.further {
-        Some(_) => engine.run_several(operation, given.clone(), &call.1, &outputs),
-        None => engine.run(operation, given.clone(), &call.1, outputs[0]).map(|made| vec![made]),
+        Some(_) => engine.run_several(operation, given.clone(), &attributes, outputs),
+        None => {
+            engine.run(operation, given.clone(), &attributes, outputs[0]).map(|made| vec![made])
+        }
     };
-    let expected = read(&mut engine, made);
+    let expected = read(engine, made);
     let slice = Duration::from_micros(200);
-    let (results, pauses) =
-        paused(&mut engine, operation, (given, call.1.clone()), &outputs, slice);
-    assert!(results == expected, "{} {:?} on {threads} threads", operation.name, metas(call));
+    let (results, pauses) = paused(engine, operation, (given, attributes), outputs, slice);
+    assert!(results == expected, "{} to {outputs:?}", operation.name);
     pauses
+}
+
+/// A matrix whose rows are contiguous, or whose columns are.
+fn matrix(
+    engine: &mut NativeEngine,
+    [rows, columns]: [usize; 2],
+    by_columns: bool,
+) -> Operand<Tensor> {
+    if !by_columns {
+        return create(engine, &f32s(&[rows, columns]), false);
+    }
+    let given = [create(engine, &f32s(&[columns, rows]), false)].into_iter().collect();
+    let order = [Attribute::ints(&[1, 0])].into_iter().collect();
+    let meta = Meta::new(DType::F32, Shape::new(&[rows, columns]).unwrap());
+    Operand::Tensor(engine.run(&ops::shape::PERMUTE, given, &order, meta).unwrap())
+}
+
+#[test]
+fn products_of_transposed_matrices_are_cut_without_changing_a_bit() {
+    for (rows, depth, columns) in
+        [(700, 600, 650), (100, 3000, 1100), (2100, 2000, 70), (64, 9000, 400)]
+    {
+        for (left, right) in [(false, true), (true, false), (true, true)] {
+            let mut engine = NativeEngine::new(1);
+            let given = [
+                matrix(&mut engine, [rows, depth], left),
+                matrix(&mut engine, [depth, columns], right),
+            ];
+            let given = given.into_iter().collect();
+            let output = Meta::new(DType::F32, Shape::new(&[rows, columns]).unwrap());
+            compare_given(&mut engine, &matmul::MATMUL, (given, Attributes::new()), &[output]);
+        }
+    }
 }
 
 #[test]
@@ -105,6 +148,11 @@ fn products_are_cut_without_changing_a_bit() {
             (vec![3, 20_000], vec![20_000, 3000]),
             (vec![300, 30], vec![30, 60_000]),
             (vec![1, 4000], vec![4000, 4000]),
+            (vec![66, 9000], vec![9000, 300]),
+            (vec![64, 12_000], vec![12_000, 400]),
+            (vec![65, 12_000], vec![12_000, 144]),
+            (vec![2100, 2000], vec![2000, 70]),
+            (vec![2100, 8000], vec![8000, 66]),
             (vec![2, 700, 700], vec![700, 700]),
             (vec![3, 700, 700], vec![3, 700, 700]),
         ] {

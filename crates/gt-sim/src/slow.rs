@@ -14,7 +14,7 @@ use gt_worker::{Engine, EngineError, SharedBuffer};
 use crate::forwarding::forward_to_native;
 
 /// The estimated work per second: calls of a few hundred bytes are long.
-const RATE: u64 = 1 << 16;
+const RATE: u64 = 1 << 15;
 /// Every call takes less than this many slices.
 const SLICES: u64 = 5;
 

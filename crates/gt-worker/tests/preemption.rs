@@ -10,8 +10,8 @@ use gt_worker::{Options, Work};
 fn in_a_long_call(options: Options) -> (Bench, LaneId, LaneId) {
     let mut bench = Bench::new(Options { pauses: true, ..options });
     let (long, short) = (lane(1, 0), lane(2, 0));
-    bench.work(short, vec![create(0, &[1.0, 2.0])]);
     bench.work(long, vec![create(0, &[4.0; 100])]);
+    bench.work(short, vec![create(0, &[1.0, 2.0])]);
     bench.compiler.is_slow.store(true, Ordering::Relaxed);
     let root = run(instruction(&ops::unary::SQRT, 1, 100, &[tensor(0)]));
     bench.queue(long, vec![root, fetch(1, 1), free(1)]);
@@ -37,11 +37,14 @@ fn a_short_question_is_answered_while_a_long_call_is_paused() {
 #[test]
 fn each_session_pays_for_its_slices_of_time() {
     let (mut bench, long, short) = in_a_long_call(Options::default());
-    // Two long calls at the same time take turns.
+    // A third session is interactive.
+    bench.queue(lane(3, 0), vec![create(0, &[1.0])]);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    // Two long calls at the same time take turns, of 50 ms.
     bench.queue(short, vec![create(5, &[9.0; 100])]);
     bench
         .queue(short, vec![run(instruction(&ops::unary::SQRT, 6, 100, &[tensor(5)])), fetch(3, 6)]);
-    (0..60).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    (0..400).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
     assert!(bench.compiler.pauses.load(Ordering::Relaxed) >= 4);
     bench.compiler.is_complete.store(true, Ordering::Relaxed);
     bench.run();
@@ -106,6 +109,20 @@ fn unwanted_work_behind_a_call_is_skipped() {
     bench.run();
     assert_eq!(bench.computed(), Vec::<&str>::new());
     assert_eq!(bench.values().len(), 2);
+}
+
+/// Floods beside each other gain nothing from pauses.
+#[test]
+fn long_operations_beside_a_session_that_is_not_interactive_run_at_once() {
+    let mut bench = Bench::new(Options { pauses: true, ..Options::default() });
+    bench.work(lane(1, 0), vec![create(0, &[4.0; 100])]);
+    bench.work(lane(2, 0), vec![create(0, &[1.0, 2.0])]);
+    bench.compiler.is_slow.store(true, Ordering::Relaxed);
+    // Three seconds pass.
+    bench.compiler.idle.fetch_add(3_000_000, Ordering::Relaxed);
+    let root = run(instruction(&ops::unary::SQRT, 1, 100, &[tensor(0)]));
+    bench.work(lane(1, 0), vec![root, fetch(1, 1)]);
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0; 100]))]);
 }
 
 /// A session that is alone is not paused, and its calls are not of that kind.

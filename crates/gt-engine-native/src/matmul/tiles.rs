@@ -5,10 +5,12 @@ use super::{Matrix, ProductLengths, least_part};
 use crate::element::Number;
 use crate::threads::{SharedPtr, Threads};
 
-/// The least rows and columns, and multiplications, of a tile of a product that can be paused: about a
-/// millisecond, of which repeated packing takes less than a hundredth.
-const TILE: usize = 256;
+/// The multiplications of a tile of a product that can be paused: about a millisecond.
 pub(super) const TILE_WORK: usize = 1 << 27;
+/// The least width of a tile, and its least length along the other side, if that is cut as well. gemm
+/// copies both operands of a tile: narrow strips of full length lose least by that.
+const WIDTH: usize = 64;
+const LENGTH: usize = 1024;
 
 /// Computes one product in tiles of rows and columns, between which it can be paused.
 ///
@@ -22,8 +24,8 @@ pub(super) unsafe fn tiles<T: Number>(
     out: *mut T,
 ) {
     let columns = lengths.columns;
-    let (by_rows, by_columns) = tile_cuts(lengths);
     let is_transposed = is_better_transposed(lengths, a, b);
+    let (by_rows, by_columns) = tile_cuts(lengths, is_transposed);
     let out = SharedPtr::new(out);
     threads.for_each(by_rows.count * by_columns.count, |piece| {
         let (row, rows) = by_rows.part(piece / by_columns.count);
@@ -43,16 +45,23 @@ pub(super) unsafe fn tiles<T: Number>(
     });
 }
 
-/// Returns how the rows and the columns of a product are cut into tiles.
-fn tile_cuts(ProductLengths { rows, depth, columns }: ProductLengths) -> (Cuts, Cuts) {
-    let area = TILE_WORK / depth.max(1);
-    let side = area.isqrt().max(TILE);
-    // If one side of the product is short, the other one of its tiles is longer.
-    let tall = (area / columns.clamp(1, side)).max(side).next_multiple_of(16);
-    let wide = (area / rows.clamp(1, side)).max(side).next_multiple_of(16);
-    let by_rows = Cuts::new(rows, tall, least_part(rows, columns.min(wide)));
-    let by_columns = Cuts::new(columns, wide, least_part(columns, rows.min(tall)));
-    (by_rows, by_columns)
+/// Returns how the rows and the columns of a product are cut into tiles: into strips of columns, or
+/// of rows if the transposed result is computed, and these again if they take long.
+fn tile_cuts(lengths: ProductLengths, is_transposed: bool) -> (Cuts, Cuts) {
+    let ProductLengths { rows, depth, columns } = lengths;
+    let (across, along) = if is_transposed { (rows, columns) } else { (columns, rows) };
+    let width = (TILE_WORK / (along * depth).max(1)).max(WIDTH).next_multiple_of(16);
+    let length = 2 * TILE_WORK / (width.min(across) * depth).max(1);
+    let across_cuts = Cuts::new(across, width, least(across, along));
+    let along_cuts =
+        Cuts::new(along, length.max(LENGTH).next_multiple_of(16), least(along, width.min(across)));
+    if is_transposed { (across_cuts, along_cuts) } else { (along_cuts, across_cuts) }
+}
+
+/// Returns the fewest rows or columns of a part, as [`least_part`]: a result with more than 64 on the
+/// other side may have fewer.
+fn least(length: usize, other: usize) -> usize {
+    least_part(if other > 64 { 0 } else { length }, other)
 }
 
 /// A length cut into parts of `step`, the last of which is longer if it would be shorter than
@@ -85,24 +94,32 @@ mod tests {
 
     #[test]
     fn tiles_cover_a_product_and_take_about_a_millisecond_each() {
-        for (rows, depth, columns, count) in [
-            (2048, 2048, 2048, 64),
-            (1024, 1024, 1024, 9),
-            (512, 512, 512, 1),
-            (8192, 8192, 8192, 1024),
-            (65, 4096, 100_000, 196),
-            (1_000_000, 64, 64, 31),
-            (300, 0, 300, 1),
-            (2, 2, 2, 1),
+        for (rows, depth, columns, is_transposed, count) in [
+            (2048, 2048, 2048, false, 32),
+            (2048, 2048, 2048, true, 32),
+            (1024, 1024, 1024, false, 8),
+            (512, 512, 512, false, 1),
+            (8192, 8192, 8192, false, 1024),
+            (65, 4096, 100_000, false, 196),
+            (1_000_000, 64, 64, false, 16),
+            (64, 64, 1_000_000, false, 31),
+            (64, 64, 1_000_000, true, 16),
+            (300, 0, 300, false, 1),
+            (2, 2, 2, true, 1),
         ] {
-            let (by_rows, by_columns) = tile_cuts(ProductLengths { rows, depth, columns });
-            assert_eq!(by_rows.count * by_columns.count, count, "{rows} x {depth} x {columns}");
-            for (cuts, length) in [(by_rows, rows), (by_columns, columns)] {
+            let lengths = ProductLengths { rows, depth, columns };
+            let (by_rows, by_columns) = tile_cuts(lengths, is_transposed);
+            let made = by_rows.count * by_columns.count;
+            assert_eq!(made, count, "{rows} x {depth} x {columns}");
+            for (cuts, length, other) in
+                [(&by_rows, rows, by_columns.step), (&by_columns, columns, by_rows.step)]
+            {
                 let mut end = 0;
                 for index in 0..cuts.count {
                     let (start, part) = cuts.part(index);
                     assert_eq!(start, end);
-                    assert!(cuts.count == 1 || part >= 65, "gemm would sum in another order");
+                    let in_order = part > 64 || other > 64 && part * other > 256;
+                    assert!(cuts.count == 1 || in_order, "gemm would sum in another order");
                     end = start + part;
                 }
                 assert_eq!(end, length);

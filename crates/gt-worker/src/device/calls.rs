@@ -15,8 +15,9 @@ use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
 
 /// How long a turn waits for a call before other lanes may have one, and for a call to pause.
 const SLICE: Duration = Duration::from_millis(1);
-/// The shortest call that can be paused, in parts of a second by the engine's estimate.
-const LONG_IN: u64 = 500;
+/// The shortest call that can be paused, in parts of a second by the engine's estimate: it takes a
+/// tenth of a millisecond to begin one on another thread.
+const LONG_IN: u64 = 200;
 
 /// The outcome of a call that is complete.
 pub(crate) enum CallEnd {
@@ -72,16 +73,16 @@ impl<E: Engine> Device<E> {
         call: Box<dyn PausableCall<E::Tensor>>,
         purpose: Purpose,
     ) {
-        let event = self.events.open_subject();
-        let call = LaneCall {
+        lane.call = Some(Box::new(LaneCall {
             call,
             purpose,
             state: PauseState::Running,
             held: 0,
             taken: Duration::ZERO,
-            event,
-        };
-        lane.call = Some(Box::new(call));
+            ran: Duration::ZERO,
+            event: self.events.open_subject(),
+        }));
+        lane.last_long = Some(self.engine.now());
     }
 
     /// Waits a moment for a lane's call, resumed if it is paused; returns its outcome if it is
@@ -95,11 +96,12 @@ impl<E: Engine> Device<E> {
         }
         if call.state != PauseState::Running {
             call.call.resume();
-            call.state = PauseState::Running;
+            (call.state, call.ran) = (PauseState::Running, Duration::ZERO);
         }
         let begin = self.engine.now();
         let is_complete = call.call.wait(SLICE);
-        call.taken += self.engine.now().saturating_sub(begin);
+        let waited = self.engine.now().saturating_sub(begin);
+        (call.taken, call.ran) = (call.taken + waited, call.ran + waited);
         if !is_complete {
             lane.call = Some(call);
             return None;

@@ -35,8 +35,9 @@ pub(crate) struct LaneCall<T> {
     pub state: PauseState,
     /// The bytes that it has allocated, counted as granted.
     pub held: u64,
-    /// The time that it has computed.
+    /// The time that it has computed, in all and since it was resumed.
     pub taken: Duration,
+    pub ran: Duration,
     /// The event that it belongs to.
     pub event: Option<(EventKind, Subject)>,
 }

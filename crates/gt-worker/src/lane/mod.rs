@@ -15,6 +15,7 @@ pub(crate) mod undone;
 mod usage;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use gt_ir::{LaneId, SessionId, SlotId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
@@ -38,6 +39,8 @@ pub(crate) struct Lane<T> {
     pub running: Option<RunningIteration>,
     /// The long call that it has begun: the command, or the part of the iteration, that is next.
     pub call: Option<Box<LaneCall<T>>>,
+    /// When it began a long call, or had a long turn, last.
+    pub last_long: Option<Duration>,
     /// The workers that the session's slots are on.
     pub slots: Vec<WorkerId>,
     pub warmth: Warmth,
@@ -110,6 +113,7 @@ impl<T> Lane<T> {
             exchanges: Exchanges::default(),
             running: None,
             call: None,
+            last_long: None,
             slots: Vec::new(),
             warmth: Warmth::default(),
             untold: 0,

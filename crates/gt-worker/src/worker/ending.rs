@@ -57,6 +57,7 @@ impl<E: Engine> Worker<E> {
             }
         }
         self.ready.retire(incarnation);
+        self.interactive.retire(incarnation);
         self.limits.retire(incarnation);
         self.shortages.retire(incarnation);
         self.collectives.end_session(incarnation);

@@ -30,6 +30,7 @@ use self::coscheduling::Reservation;
 use self::ending::EndedSessions;
 use self::in_flight::Ahead;
 use self::limits::LaneLimits;
+use self::preemption::InteractiveSessions;
 use self::run_queue::RunQueue;
 use self::shortage::Shortages;
 use crate::collective::Collectives;
@@ -61,6 +62,7 @@ pub struct Worker<E: Engine> {
     reservation: Option<Reservation>,
     /// The lane whose long call the device computes between turns.
     computing: Option<LaneId>,
+    interactive: InteractiveSessions,
     /// The number of turns so far.
     turns: u64,
     ended: EndedSessions,
@@ -98,6 +100,7 @@ impl<E: Engine> Worker<E> {
             ahead: Ahead::default(),
             reservation: None,
             computing: None,
+            interactive: InteractiveSessions::default(),
             turns: 0,
             ended: EndedSessions::default(),
         }
@@ -140,12 +143,12 @@ impl<E: Engine> Worker<E> {
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let (quota, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
         self.turns += 1;
+        self.device.pauses = self.pauses(id.incarnation);
         let Worker { device, lanes, collectives, lost, snapshots, ready, turns, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         (lane.memory.quota, lane.memory.capacity) = (quota, capacity);
         lane.store.turn = *turns;
         device.events.turn_to(id.incarnation);
-        device.pauses = device.options.pauses && ready.is_shared() && device.engine.can_pause();
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
         let work = device.turn_work();
@@ -198,6 +201,7 @@ impl<E: Engine> Worker<E> {
             self.await_cost(id);
         } else if is_shared {
             ready.charge_turn(id.incarnation, cost.max(1));
+            self.note_turn(id, Duration::from_nanos(cost), matches!(end, TurnEnd::Idle));
         }
         end
     }
@@ -229,6 +233,7 @@ impl<E: Engine> Work for Worker<E> {
             return true;
         }
         let Some(id) = self.ready.next() else { return false };
+        let id = self.preempts(id);
         if !self.pause_others(id) {
             self.ready.again(id);
             return true;

@@ -3,13 +3,91 @@
 //! A call that can be paused computes between the worker's steps. Each turn of its lane waits for it
 //! for a moment, and is charged for that; when another lane is next, the call is paused at its next
 //! cut point. So a short question waits for a part of a long operation, and not for its end.
+//!
+//! Calls are begun that way while another session is interactive: its last turns were short, and it
+//! waits for what they computed. Among sessions with long calls, each waits for the end of another's
+//! call, or for some time of it: switching more often would gain them nothing, and costs time.
 
-use gt_ir::LaneId;
+use std::time::Duration;
+
+use gt_ir::{Incarnation, LaneId};
+use rustc_hash::FxHashMap;
 
 use super::Worker;
 use crate::engine::Engine;
 
+/// The time after which a call is paused for a lane that has long calls itself.
+const LONGEST: Duration = Duration::from_millis(50);
+/// A turn of this length is long.
+const LONG_TURN: Duration = Duration::from_millis(5);
+/// How long a lane counts as one with long calls after the last of them.
+const SLOW_FOR: Duration = Duration::from_secs(1);
+/// How long a session counts as interactive after its last short turn.
+const INTERACTIVE_FOR: Duration = Duration::from_secs(2);
+
+/// The sessions that have waited for short turns, and when each did last.
+#[derive(Default)]
+pub(super) struct InteractiveSessions(FxHashMap<Incarnation, Duration>);
+
+impl InteractiveSessions {
+    /// Returns whether another session was interactive lately.
+    fn has_other(&self, than: Incarnation, now: Duration) -> bool {
+        let is_recent = |at: &Duration| now.saturating_sub(*at) < INTERACTIVE_FOR;
+        self.0.iter().any(|(incarnation, at)| *incarnation != than && is_recent(at))
+    }
+
+    pub fn retire(&mut self, incarnation: Incarnation) {
+        self.0.remove(&incarnation);
+    }
+}
+
 impl<E: Engine> Worker<E> {
+    /// Returns whether long calls of a session's turn are begun as ones that can be paused.
+    pub(super) fn pauses(&self, incarnation: Incarnation) -> bool {
+        let device = &self.device;
+        device.options.pauses
+            && self.ready.is_shared()
+            && device.engine.can_pause()
+            && (!device.options.is_timed
+                || self.interactive.has_other(incarnation, device.engine.now()))
+    }
+
+    /// Returns whether a lane has had long calls lately.
+    fn is_slow(&self, id: LaneId) -> bool {
+        let last = self.lanes.get(&id).and_then(|lane| lane.last_long);
+        let now = self.device.engine.now();
+        last.is_some_and(|last| now.saturating_sub(last) < SLOW_FOR)
+    }
+
+    /// Records a lane's turn of this length, after which it waits for commands if it `is_idle`.
+    pub(super) fn note_turn(&mut self, id: LaneId, length: Duration, is_idle: bool) {
+        if !self.device.options.pauses {
+            return;
+        }
+        let now = self.device.engine.now();
+        if length >= LONG_TURN
+            && let Some(lane) = self.lanes.get_mut(&id)
+        {
+            lane.last_long = Some(now);
+        }
+        if is_idle && !self.is_slow(id) {
+            self.interactive.0.insert(id.incarnation, now);
+        }
+    }
+
+    /// Returns the lane whose turn it is, if `next` is next by the policy: that of the call that the
+    /// device computes, unless it has to give way.
+    pub(super) fn preempts(&mut self, next: LaneId) -> LaneId {
+        let Some(own) = self.computing.filter(|own| *own != next) else { return next };
+        let ran = self.lanes.get(&own).and_then(|lane| lane.call.as_ref()).map(|call| call.ran);
+        let is_short = ran.is_some_and(|ran| ran < LONGEST);
+        if self.device.options.is_timed && is_short && self.is_slow(next) {
+            self.ready.again(next);
+            return own;
+        }
+        next
+    }
+
     /// Pauses the call that the device computes, unless it is of lane `next`, whose turn it is.
     /// Returns false if it has not reached a cut point yet.
     pub(super) fn pause_others(&mut self, next: LaneId) -> bool {

@@ -186,7 +186,7 @@ impl Engine for Vectors {
 
     fn rate(&self) -> u64 {
         // Everything of 100 bytes is long.
-        if self.can_pause() { 50_000 } else { 10_000_000_000 }
+        if self.can_pause() { 20_000 } else { 10_000_000_000 }
     }
 
     fn begin<'a>(
