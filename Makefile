@@ -173,7 +173,7 @@ lint: build $(VENV)/.tests ## Check words, lengths, formatting, warnings and typ
 	$(BIN)/ruff check python tests examples benches docs tools simple_launch.py
 	$(BIN)/ruff format --check python tests examples benches docs tools simple_launch.py
 	$(BIN)/mypy
-	MYPYPATH=tests/support:tools:benches $(BIN)/mypy --follow-imports=silent benches
+	MYPYPATH=tests/support:tools:benches $(BIN)/mypy --follow-imports=silent benches python/gt-stubs
 
 $(VENV)/.site: $(VENV)/.tests
 	$(BIN)/pip install --quiet 'mkdocs>=1.6,<2' 'mkdocs-material>=9.5' 'mkdocstrings[python]>=1.0' rich
