@@ -4,13 +4,15 @@ use gt_ir::message::Named;
 
 use crate::peer::{PeerId, word};
 use crate::sessions::Sessions;
+use crate::shares::Shares;
 use crate::workers::Workers;
 
-/// The sessions and the workers of a dispatcher.
+/// The sessions and the workers of a dispatcher, and how the sessions share the workers.
 #[derive(Default)]
 pub(crate) struct Peers {
     pub sessions: Sessions,
     pub workers: Workers,
+    pub shares: Shares,
 }
 
 impl Peers {

@@ -314,10 +314,10 @@ impl Dispatcher {
     }
 
     /// Returns the status, as `peer` is to see it.
-    fn status(&self, now: Duration, peer: PeerId) -> Status {
-        let Dispatcher {
-            peers: Peers { sessions, workers }, answers, observability, rules, ..
-        } = self;
-        Cluster { sessions, workers, answers, observability, rules }.status(now, peer)
+    fn status(&mut self, now: Duration, peer: PeerId) -> Status {
+        self.peers.shares.collect(now);
+        let Dispatcher { peers, answers, observability, rules, .. } = self;
+        let Peers { sessions, workers, shares } = peers;
+        Cluster { now, sessions, workers, shares, answers, observability, rules }.status(peer)
     }
 }

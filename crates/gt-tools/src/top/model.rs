@@ -268,6 +268,7 @@ mod tests {
             bytes: 0,
             spilled: 0,
             busy: Duration::from_millis(busy),
+            windows: Default::default(),
             recoveries: 0,
             unkept: String::new(),
             waits: Waits::Work,
