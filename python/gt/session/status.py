@@ -40,7 +40,7 @@ class Status:
     has the sums over its users; those without a team are one with an empty name.
 
     Example:
-        >>> (session,) = gt.status().sessions
+        >>> session, *_ = gt.status().sessions
         >>> sorted(session["windows"]["10s"])
         ['entitled_seconds', 'used_seconds']
     """
