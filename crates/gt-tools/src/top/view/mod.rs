@@ -320,8 +320,8 @@ mod tests {
         let typing = Keys { is_typing: true, filter: "gpu1".into(), ..Keys::default() };
         check("filtered", &screen(80, 12, &typing, None));
         let users = Keys { shows_users: true, ..Keys::default() };
-        check("users", &screen(110, 12, &users, None));
-        check("help", &screen(80, 16, &Keys { has_help: true, ..Keys::default() }, None));
+        check("users", &screen(110, 14, &users, None));
+        check("help", &screen(80, 18, &Keys { has_help: true, ..Keys::default() }, None));
     }
 
     #[test]
