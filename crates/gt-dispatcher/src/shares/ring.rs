@@ -18,6 +18,16 @@ struct Bucket {
     used: u64,
 }
 
+impl Bucket {
+    /// Returns the sum of two buckets. It saturates: a worker may report any time.
+    fn plus(self, other: Bucket) -> Bucket {
+        Bucket {
+            entitled: self.entitled.saturating_add(other.entitled),
+            used: self.used.saturating_add(other.used),
+        }
+    }
+}
+
 /// The device time of one session, or of a user's ended sessions: a ring of [`BUCKETS`] buckets.
 /// Times are nanoseconds since the dispatcher started.
 #[derive(Clone, Default)]
@@ -31,7 +41,7 @@ impl Ring {
     /// Adds device time of a bucket to which a session was entitled.
     pub fn add_entitled(&mut self, bucket: u64, time: u64) {
         if let Some(bucket) = self.bucket(bucket) {
-            bucket.entitled += time;
+            bucket.entitled = bucket.entitled.saturating_add(time);
         }
     }
 
@@ -44,7 +54,7 @@ impl Ring {
             // The time before the dispatcher started counts as part of the first bucket.
             let part = if number == 0 { left } else { left.min(until - number * BUCKET) };
             let Some(bucket) = self.bucket(number) else { return };
-            bucket.used += part;
+            bucket.used = bucket.used.saturating_add(part);
             left -= part;
             until = number * BUCKET;
         }
@@ -81,8 +91,7 @@ impl Ring {
         let first = other.end - other.buckets.len() as u64;
         for (number, from) in (first..).zip(&other.buckets) {
             if let Some(bucket) = self.bucket(number) {
-                bucket.entitled += from.entitled;
-                bucket.used += from.used;
+                *bucket = bucket.plus(*from);
             }
         }
     }
@@ -101,13 +110,8 @@ impl Ring {
     fn window(&self, now: u64, length: Duration) -> WindowUse {
         let first = (now / BUCKET + 1).saturating_sub(length.as_secs());
         let count = self.end.saturating_sub(first).min(self.buckets.len() as u64) as usize;
-        let sum = self.buckets.range(self.buckets.len() - count..).fold(
-            Bucket::default(),
-            |sum, bucket| Bucket {
-                entitled: sum.entitled + bucket.entitled,
-                used: sum.used + bucket.used,
-            },
-        );
+        let within = self.buckets.range(self.buckets.len() - count..);
+        let sum = within.fold(Bucket::default(), |sum, bucket| sum.plus(*bucket));
         WindowUse {
             entitled: Duration::from_nanos(sum.entitled),
             used: Duration::from_nanos(sum.used),
@@ -136,6 +140,17 @@ mod tests {
         assert_eq!(used(&ring, 65 * SECOND), [0, 25 * SECOND - SECOND / 2, 30 * SECOND]);
         assert_eq!(used(&ring, 2000 * SECOND), [0; 3]);
         assert!(!ring.is_expired(600 * SECOND) && ring.is_expired(631 * SECOND));
+    }
+
+    #[test]
+    fn no_report_overflows() {
+        let mut ring = Ring::default();
+        ring.add_used(SECOND, u64::MAX);
+        ring.add_used(SECOND, u64::MAX);
+        ring.add_used(700 * SECOND, u64::MAX);
+        let mut twice = ring.clone();
+        twice.merge(&ring);
+        assert_eq!(used(&twice, 700 * SECOND)[0], 2 * 9 * SECOND);
     }
 
     #[test]
