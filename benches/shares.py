@@ -45,11 +45,14 @@ def measure(address: str, workers: int, wanted: list[tuple], *options: str) -> l
         told = run_gt("top", "--once", "--json", "--host", host, "--port", port, *options)
         for runner in runners:
             runner.end()
-    sessions = sorted(json.loads(told.stdout)["sessions"], key=lambda session: session["number"])
+    status = json.loads(told.stdout)
+    # The window ends with the part of a second that has passed.
+    covered = SECONDS - 1 + status["seconds"] % 1
+    sessions = sorted(status["sessions"], key=lambda session: session["number"])
     rows = []
     for (_, work, *_), session in zip(wanted, sessions, strict=True):
         window = session["windows"][WINDOW]
-        due = session["share"] * SECONDS * workers
+        due = session["share"] * covered * workers
         row = Row(session["user"] or work, due, window["entitled_seconds"], window["used_seconds"])
         rows.append(row)
     return rows

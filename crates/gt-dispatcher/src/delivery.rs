@@ -8,7 +8,7 @@ use gt_ir::{LaneId, SlotId, WorkerCommand};
 use crate::observability::Observability;
 use crate::peer::PeerOutbox;
 use crate::sessions::ClientSession;
-use crate::shares::Shares;
+use crate::shares::DeviceShares;
 use crate::workers::Workers;
 
 /// The dispatcher state that sending a session's commands touches.
@@ -16,7 +16,7 @@ pub(crate) struct Delivery<'a> {
     pub now: Duration,
     pub session: &'a mut ClientSession,
     pub workers: &'a mut Workers,
-    pub shares: &'a mut Shares,
+    pub shares: &'a mut DeviceShares,
     pub observability: &'a mut Observability,
     pub outbox: &'a mut PeerOutbox,
 }

@@ -4,7 +4,7 @@ use gt_ir::message::Named;
 
 use crate::peer::{PeerId, word};
 use crate::sessions::Sessions;
-use crate::shares::Shares;
+use crate::shares::DeviceShares;
 use crate::workers::Workers;
 
 /// The sessions and the workers of a dispatcher, and how the sessions share the workers.
@@ -12,7 +12,7 @@ use crate::workers::Workers;
 pub(crate) struct Peers {
     pub sessions: Sessions,
     pub workers: Workers,
-    pub shares: Shares,
+    pub shares: DeviceShares,
 }
 
 impl Peers {

@@ -174,7 +174,8 @@ mod tests {
             bytes: 1 << 20,
             spilled: 0,
             busy: Duration::from_millis(1500),
-            windows: WINDOWS.map(|(_, length)| WindowUse { used: length / 4, entitled: length / 2 }),
+            windows: WINDOWS
+                .map(|(_, length)| WindowUse { used: length / 4, entitled: length / 2 }),
             recoveries: 0,
             unkept: String::new(),
             waits,

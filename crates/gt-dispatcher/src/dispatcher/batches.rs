@@ -345,7 +345,8 @@ impl Dispatcher {
         if let Some(session) = sessions.by_incarnation_mut(lane.incarnation) {
             session.account.note_activity(now);
             session.account.record_usage(lane.slot, usage);
-            let (number, returned) = (session.identity.number, session.flow.done(lane.slot, weight));
+            let (number, returned) =
+                (session.identity.number, session.flow.done(lane.slot, weight));
             shares.add_used(now, number, usage.device);
             if !session.is_active_on(worker.id, lane.slot) {
                 let of = (number, &session.identity.entitlement);

@@ -15,7 +15,7 @@ use crate::answers::{PendingAnswers, PendingFetch};
 use crate::peer::PeerId;
 use crate::rules::Rules;
 use crate::sessions::{ClientSession, Sessions};
-use crate::shares::Shares;
+use crate::shares::DeviceShares;
 use crate::workers::Workers;
 
 /// The state that a status describes.
@@ -23,7 +23,7 @@ pub(crate) struct Cluster<'a> {
     pub now: Duration,
     pub sessions: &'a Sessions,
     pub workers: &'a Workers,
-    pub shares: &'a Shares,
+    pub shares: &'a DeviceShares,
     pub answers: &'a PendingAnswers,
     pub observability: &'a Observability,
     pub rules: &'a Rules,

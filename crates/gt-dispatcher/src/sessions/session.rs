@@ -251,8 +251,7 @@ impl ClientSession {
     pub fn is_active_on(&self, worker: WorkerId, first: SlotId) -> bool {
         let is_busy = |slot: SlotId| self.flow.in_flight(slot).0 > 0;
         let slots = &self.planning.catalogue.slots;
-        is_busy(first)
-            || slots.all().any(|slot| slots.host(slot) == Some(worker) && is_busy(slot))
+        is_busy(first) || slots.all().any(|slot| slots.host(slot) == Some(worker) && is_busy(slot))
     }
 
     /// Returns whether its home slot is on a worker.

@@ -24,7 +24,7 @@ use ring::{BUCKET, BUCKETS, Ring};
 
 /// The device time of all sessions over windows.
 #[derive(Default)]
-pub(crate) struct Shares {
+pub(crate) struct DeviceShares {
     policy_kind: PolicyKind,
     workers: BTreeMap<WorkerId, FluidShares>,
     sessions: BTreeMap<SessionId, Ring>,
@@ -36,7 +36,7 @@ pub(crate) struct Shares {
     arrivals: u64,
 }
 
-impl Shares {
+impl DeviceShares {
     /// Adds device time that a session has used until `now`, in nanoseconds.
     pub fn add_used(&mut self, now: Duration, session: SessionId, time: u64) {
         if time > 0 {
@@ -159,7 +159,7 @@ impl Shares {
         }
     }
 
-    /// Returns the windows of a session, as of the last [`Shares::collect`].
+    /// Returns the windows of a session, as of the last [`DeviceShares::collect`].
     pub fn windows(&self, now: Duration, session: SessionId) -> [WindowUse; WINDOWS.len()] {
         let ring = self.sessions.get(&session);
         ring.map(|ring| ring.windows(nanoseconds(now))).unwrap_or_default()
@@ -190,7 +190,7 @@ mod tests {
         Entitlement { user: user.into(), weight, priority, ..Entitlement::default() }
     }
 
-    fn entitled(shares: &mut Shares, now: u64, session: SessionId) -> [u64; 3] {
+    fn entitled(shares: &mut DeviceShares, now: u64, session: SessionId) -> [u64; 3] {
         let now = Duration::from_millis(now);
         shares.collect(now);
         shares.windows(now, session).map(|window| window.entitled.as_millis() as u64)
@@ -200,7 +200,7 @@ mod tests {
     fn an_entitlement_is_the_share_of_the_time_with_work() {
         let (one, three) = (SessionId(1), SessionId(2));
         let (of_one, of_three) = (entitlement("ada", 1, 0), entitlement("ada", 3, 0));
-        let mut shares = Shares::default();
+        let mut shares = DeviceShares::default();
         let at = Duration::from_secs;
         shares.set_active(at(0), WORKER, (one, &of_one), true);
         shares.set_active(at(20), WORKER, (three, &of_three), true);
@@ -227,7 +227,7 @@ mod tests {
             (PolicyKind::Priority, [1000, 4000]),
             (PolicyKind::Fifo, [5000, 0]),
         ] {
-            let mut shares = Shares::default();
+            let mut shares = DeviceShares::default();
             shares.set_policy(Duration::ZERO, kind, [].into_iter());
             shares.set_active(Duration::ZERO, WORKER, (low, &of[0]), true);
             shares.set_active(Duration::from_secs(1), WORKER, (high, &of[1]), true);
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(told, expected, "{kind:?}");
         }
         // A new policy applies from then on.
-        let mut shares = Shares::default();
+        let mut shares = DeviceShares::default();
         shares.set_active(Duration::ZERO, WORKER, (low, &of[0]), true);
         shares.set_active(Duration::ZERO, WORKER, (high, &of[1]), true);
         let sessions = [(low, &of[0]), (high, &of[1])];
@@ -253,7 +253,7 @@ mod tests {
                 (0u32..6, 0u32..2, 0u8..8, 0u64..1_500_000_000), 1..120
             ),
         ) {
-            let mut shares = Shares::default();
+            let mut shares = DeviceShares::default();
             let mut active = std::collections::BTreeSet::new();
             let (mut now, mut busy, mut used) = (0u64, 0u64, 0u64);
             let of = |session: u32| entitlement(&format!("user {}", session % 3), 1 + session, 0);

@@ -179,9 +179,7 @@ mod tests {
     use gt_ir::SessionId;
     use gt_ir::entitlement::{Entitlement, MemoryQuota};
     use gt_ir::event::Activity;
-    use gt_ir::status::{
-        AwaitedTensor, Report, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse,
-    };
+    use gt_ir::status::{AwaitedTensor, Report, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse};
     use gt_ir::{SessionOrigin, TensorId, WorkerId};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
