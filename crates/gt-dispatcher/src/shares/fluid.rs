@@ -26,10 +26,13 @@ struct Node {
     members: usize,
 }
 
-/// The division of one worker's time.
+/// The division of one worker's time. Times are nanoseconds since the dispatcher started.
 #[derive(Default)]
 pub(super) struct FluidShares {
-    /// The nanoseconds since the dispatcher started up to which the time is divided.
+    /// The session that has been active since a time without any other beside it: it gets all of
+    /// the time, and the groups are idle.
+    alone: Option<(SessionId, u64)>,
+    /// The time up to which the groups' time is divided.
     time: u64,
     nodes: Vec<Node>,
     free: Vec<usize>,
@@ -43,16 +46,18 @@ pub(super) struct FluidShares {
 impl FluidShares {
     /// Returns whether a session is active.
     pub fn is_active(&self, session: SessionId) -> bool {
-        self.sessions.get(&session).is_some_and(|node| self.nodes[*node].active > 0)
+        match self.alone {
+            Some((alone, _)) => alone == session,
+            None => self.sessions.get(&session).is_some_and(|node| self.nodes[*node].active > 0),
+        }
     }
 
-    /// Returns the active sessions.
-    pub fn active(&self) -> Vec<SessionId> {
-        let active = self.sessions.iter().filter(|(_, node)| self.nodes[**node].active > 0);
-        active.map(|(session, _)| *session).collect()
+    /// Returns whether a session is admitted.
+    pub fn knows(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
     }
 
-    /// Adds an inactive session, of this rank among others.
+    /// Adds a session, of this rank among others. It replaces an inactive one of the same number.
     pub fn admit(&mut self, session: SessionId, rank: u64, entitlement: &Entitlement) {
         self.retire(session);
         let Entitlement { team, team_weight, user, user_weight, weight, .. } = entitlement;
@@ -70,9 +75,50 @@ impl FluidShares {
         self.sessions.insert(session, node);
     }
 
-    /// Returns whether a session was admitted.
-    pub fn knows(&self, session: SessionId) -> bool {
-        self.sessions.contains_key(&session)
+    /// Makes an admitted session active.
+    pub fn begin(&mut self, now: u64, session: SessionId) {
+        match self.alone {
+            None if self.served().is_none() => self.alone = Some((session, now)),
+            Some((alone, _)) if alone == session => {}
+            alone => {
+                if let Some((alone, since)) = alone {
+                    self.alone = None;
+                    self.time = since;
+                    self.set_active(alone, true);
+                }
+                self.advance(now);
+                self.set_active(session, true);
+            }
+        }
+    }
+
+    /// Makes a session inactive. Returns the time that it has received and that is not collected.
+    pub fn end(&mut self, now: u64, session: SessionId) -> u64 {
+        match self.alone {
+            Some((alone, since)) if alone == session => {
+                self.alone = None;
+                now.saturating_sub(since)
+            }
+            Some(_) => 0,
+            None => {
+                self.advance(now);
+                self.set_active(session, false);
+                self.take(session)
+            }
+        }
+    }
+
+    /// Returns what each active session has received up to `now` and that is not collected.
+    pub fn collect(&mut self, now: u64) -> Vec<(SessionId, u64)> {
+        if let Some((session, since)) = &mut self.alone {
+            let received = now.saturating_sub(*since);
+            *since = now.max(*since);
+            return vec![(*session, received)];
+        }
+        self.advance(now);
+        let active = self.sessions.iter().filter(|(_, node)| self.nodes[**node].active > 0);
+        let active: Vec<SessionId> = active.map(|(session, _)| *session).collect();
+        active.into_iter().map(|session| (session, self.take(session))).collect()
     }
 
     /// Removes a session, which is inactive.
@@ -90,6 +136,11 @@ impl FluidShares {
         let nodes = &self.nodes;
         self.groups.retain(|_, node| nodes[*node].members > 0);
         self.ranks.retain(|_, node| nodes[*node].members > 0);
+    }
+
+    /// Returns the first rank with an active session.
+    fn served(&self) -> Option<usize> {
+        self.ranks.values().copied().find(|root| self.nodes[*root].active > 0)
     }
 
     fn add(&mut self, parent: Option<usize>, weight: u32) -> usize {
@@ -123,12 +174,11 @@ impl FluidShares {
     }
 
     /// Divides the time up to `now` among the sessions that have been active since the last change.
-    pub fn advance(&mut self, now: u64) {
+    fn advance(&mut self, now: u64) {
         let passed = now.saturating_sub(self.time);
         self.time = self.time.max(now);
-        let served = self.ranks.values().find(|root| self.nodes[**root].active > 0);
-        if let Some(root) = served {
-            let root = &mut self.nodes[*root];
+        if let Some(root) = self.served() {
+            let root = &mut self.nodes[root];
             root.virtual_time += passed as f64 / root.active as f64;
         }
     }
@@ -146,8 +196,9 @@ impl FluidShares {
         node.settled = time;
     }
 
-    /// Makes a known session active or inactive, at the time of the last [`FluidShares::advance`].
-    pub fn set_active(&mut self, session: SessionId, is_active: bool) {
+    /// Makes an admitted session active in its groups or inactive, at the time up to which time is
+    /// divided.
+    fn set_active(&mut self, session: SessionId, is_active: bool) {
         let Some(&node) = self.sessions.get(&session) else { return };
         if (self.nodes[node].active > 0) == is_active {
             return;
@@ -167,8 +218,8 @@ impl FluidShares {
         }
     }
 
-    /// Returns the nanoseconds that a session has received since they were collected last.
-    pub fn collect(&mut self, session: SessionId) -> u64 {
+    /// Returns the nanoseconds that a session has received since they were taken last.
+    fn take(&mut self, session: SessionId) -> u64 {
         let Some(&node) = self.sessions.get(&session) else { return 0 };
         self.settle(node);
         let node = &mut self.nodes[node];
@@ -195,21 +246,24 @@ mod tests {
         }
     }
 
+    fn collected(fluid: &mut FluidShares, now: u64, session: SessionId) -> u64 {
+        let all = fluid.collect(now);
+        all.into_iter().find(|(other, _)| *other == session).map_or(0, |(_, time)| time)
+    }
+
     #[test]
     fn time_is_divided_by_the_weights_of_those_that_are_active() {
         let mut fluid = FluidShares::default();
         let (one, three) = (SessionId(1), SessionId(2));
         fluid.admit(one, 0, &entitlement(0, 0, 1));
         fluid.admit(three, 0, &entitlement(0, 0, 3));
-        fluid.set_active(one, true);
-        fluid.advance(100);
-        fluid.set_active(three, true);
-        fluid.advance(500);
-        fluid.set_active(one, false);
-        fluid.advance(700);
-        assert_eq!((fluid.collect(one), fluid.collect(three)), (200, 500));
-        assert_eq!((fluid.collect(one), fluid.collect(three)), (0, 0));
-        fluid.set_active(three, false);
+        fluid.begin(0, one);
+        fluid.begin(100, three);
+        assert_eq!(fluid.end(500, one), 200);
+        assert_eq!(collected(&mut fluid, 700, three), 500);
+        assert_eq!(collected(&mut fluid, 700, three), 0);
+        assert_eq!(fluid.end(710, three), 10);
+        assert_eq!(fluid.collect(1000), []);
         fluid.retire(one);
         fluid.retire(three);
         assert!(fluid.groups.is_empty() && fluid.ranks.is_empty());
@@ -222,13 +276,10 @@ mod tests {
         let (low, high) = (SessionId(1), SessionId(2));
         fluid.admit(low, 7, &entitlement(0, 0, 1));
         fluid.admit(high, 3, &entitlement(0, 0, 1));
-        fluid.set_active(low, true);
-        fluid.advance(10);
-        fluid.set_active(high, true);
-        fluid.advance(30);
-        fluid.set_active(high, false);
-        fluid.advance(60);
-        assert_eq!((fluid.collect(low), fluid.collect(high)), (40, 20));
+        fluid.begin(0, low);
+        fluid.begin(10, high);
+        assert_eq!(fluid.end(30, high), 20);
+        assert_eq!(fluid.end(60, low), 40);
     }
 
     proptest! {
@@ -245,6 +296,7 @@ mod tests {
             }).collect();
             let mut fluid = FluidShares::default();
             let mut expected = vec![0.0; all.len()];
+            let mut received = vec![0; all.len()];
             let mut now = 0;
             for (index, is_active, passed) in steps {
                 let index = index % all.len();
@@ -252,9 +304,11 @@ mod tests {
                 if !fluid.knows(*session) {
                     fluid.admit(*session, *rank, entitlement);
                 }
-                fluid.set_active(*session, is_active);
+                match is_active {
+                    true => fluid.begin(now, *session),
+                    false => received[index] += fluid.end(now, *session),
+                }
                 now += passed;
-                fluid.advance(now);
                 let active: Vec<usize> =
                     (0..all.len()).filter(|index| fluid.is_active(all[*index].0)).collect();
                 let first = active.iter().map(|index| all[*index].1).min();
@@ -265,10 +319,9 @@ mod tests {
                     expected[*index] += passed as f64 * all[*index].2.share(beside);
                 }
             }
-            for ((session, ..), expected) in all.iter().zip(expected) {
-                let received = fluid.collect(*session) as f64;
+            for (((session, ..), expected), received) in all.iter().zip(expected).zip(received) {
+                let received = (received + fluid.end(now, *session)) as f64;
                 prop_assert!((received - expected).abs() < 1.5, "{session:?}: {received}, {expected}");
-                fluid.set_active(*session, false);
                 fluid.retire(*session);
             }
             prop_assert_eq!(fluid.free.len(), fluid.nodes.len());

@@ -52,22 +52,21 @@ impl DeviceShares {
         (session, entitlement): (SessionId, &Entitlement),
         is_active: bool,
     ) {
-        let known = self.workers.get(&worker);
-        if known.is_some_and(|fluid| fluid.is_active(session)) == is_active {
-            return;
-        }
         let now = nanoseconds(now);
         self.close_buckets(now);
-        self.arrivals += u64::from(is_active);
-        let (rank, is_fifo) = (self.rank(entitlement), self.policy_kind == PolicyKind::Fifo);
+        let rank = self.rank(entitlement);
         let fluid = self.workers.entry(worker).or_default();
-        fluid.advance(now);
-        if is_active && (is_fifo || !fluid.knows(session)) {
-            fluid.admit(session, rank, entitlement);
+        if fluid.is_active(session) == is_active {
+            return;
         }
-        fluid.set_active(session, is_active);
-        if !is_active {
-            let time = fluid.collect(session);
+        if is_active {
+            self.arrivals += 1;
+            if self.policy_kind == PolicyKind::Fifo || !fluid.knows(session) {
+                fluid.admit(session, rank, entitlement);
+            }
+            fluid.begin(now, session);
+        } else {
+            let time = fluid.end(now, session);
             self.sessions.entry(session).or_default().add_entitled(self.bucket, time);
         }
     }
@@ -85,7 +84,7 @@ impl DeviceShares {
     pub fn pause(&mut self, now: Duration, session: SessionId) {
         self.collect(now);
         for fluid in self.workers.values_mut() {
-            fluid.set_active(session, false);
+            fluid.end(nanoseconds(now), session);
         }
     }
 
@@ -151,9 +150,7 @@ impl DeviceShares {
 
     fn collect_until(&mut self, time: u64) {
         for fluid in self.workers.values_mut() {
-            fluid.advance(time);
-            for session in fluid.active() {
-                let time = fluid.collect(session);
+            for (session, time) in fluid.collect(time) {
                 self.sessions.entry(session).or_default().add_entitled(self.bucket, time);
             }
         }
@@ -175,7 +172,7 @@ impl DeviceShares {
 }
 
 fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    time.as_secs().saturating_mul(BUCKET).saturating_add(u64::from(time.subsec_nanos()))
 }
 
 #[cfg(test)]
