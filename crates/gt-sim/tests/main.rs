@@ -12,3 +12,4 @@ mod movement;
 mod programs;
 mod sharding;
 mod walk;
+mod windows;
