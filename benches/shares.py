@@ -3,7 +3,7 @@
 The mixes are those of benches/fairness.py, on a server with workers of one thread. The numbers are
 those that the server reports in `gt top --json`. Prints a table, and draws a picture if asked to:
 
-    .venv/bin/python benches/shares.py --draw docs/pictures/shares.svg
+    .venv/bin/python benches/shares.py --draw shares.svg
 """
 
 import argparse
