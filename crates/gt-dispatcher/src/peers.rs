@@ -41,6 +41,18 @@ impl Peers {
         }
     }
 
+    /// Returns whether the sessions that share a worker's time are those with commands in flight to
+    /// it; for assertions.
+    pub fn is_activity_counted(&self) -> bool {
+        self.workers.iter().all(|worker| {
+            self.sessions.iter().all(|session| {
+                let slots = session.planning.catalogue.slots.on(worker.id);
+                let is_active = slots.iter().any(|slot| session.flow.in_flight(*slot).0 > 0);
+                self.shares.is_active(worker.id, session.identity.number) == is_active
+            })
+        })
+    }
+
     /// Returns the clients and the workers.
     pub fn all(&self) -> Vec<PeerId> {
         let workers = self.workers.iter().map(|worker| worker.peer);

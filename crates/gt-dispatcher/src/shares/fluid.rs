@@ -52,6 +52,11 @@ impl FluidShares {
         }
     }
 
+    /// Returns the number of admitted sessions.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Returns whether a session is admitted.
     pub fn knows(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)

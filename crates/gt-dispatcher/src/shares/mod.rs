@@ -44,6 +44,17 @@ impl DeviceShares {
         }
     }
 
+    /// Returns the number of sessions that are counted.
+    pub fn len(&self) -> usize {
+        let members = self.workers.values().map(FluidShares::len).max().unwrap_or(0);
+        self.sessions.len().max(members)
+    }
+
+    /// Returns whether a session has commands in flight to a worker.
+    pub fn is_active(&self, worker: WorkerId, session: SessionId) -> bool {
+        self.workers.get(&worker).is_some_and(|fluid| fluid.is_active(session))
+    }
+
     /// Sets whether a session has commands in flight to a worker.
     pub fn set_active(
         &mut self,
