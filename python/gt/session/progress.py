@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from gt._calls import brief
 from gt._gt import Tensor
 
 Item = TypeVar("Item")
@@ -26,6 +27,7 @@ class progress(Generic[Item]):
 
     Raises:
         ImportError: tqdm is not installed.
+        TypeError: `items` cannot be iterated over, or tqdm has no such option.
     """
 
     def __init__(self, items: Iterable[Item], *, every: float = 0.5, **options: Any):
@@ -35,8 +37,16 @@ class progress(Generic[Item]):
             raise ImportError(
                 "gt.progress needs the package tqdm\n  hint: pip install tqdm"
             ) from error
+        if not hasattr(items, "__iter__") and not hasattr(items, "__getitem__"):
+            raise TypeError(
+                f"progress: items is {brief(items)}, expected what a loop iterates over"
+                + (f"\n  hint: range({items})" if type(items) is int else "")
+            )
         self._items = items
-        self._bar = tqdm(items, **options)
+        try:
+            self._bar = tqdm(items, **options)
+        except KeyError as error:
+            raise TypeError(f"progress: tqdm has no such option: {error.args[0]}") from None
         self._every = every
         self._values: dict[str, Any] = {}
         self._looked = time.monotonic()

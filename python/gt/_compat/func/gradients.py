@@ -6,6 +6,7 @@ from typing import Any
 
 import gt
 from gt import _gt
+from gt._calls import check_callable
 from gt._gt import Tensor
 from gt.autograd import enable_grad, is_grad_enabled
 from gt.ops.annotations import P
@@ -50,6 +51,7 @@ def grad_and_value(
     >>> gt.func.grad_and_value(lambda x: x**3)(gt.tensor(2.0))
     (tensor(12., dtype=float32), tensor(8., dtype=float32))
     """
+    check_callable("func", func)
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -220,6 +222,7 @@ def jacrev(
     tensor([[2., 0.],
             [0., 4.]], dtype=float32)
     """
+    check_callable("func", func)
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -271,6 +274,7 @@ class _Pullback:
         has_aux: bool,
         name: str,
     ):
+        check_callable("func", func)
         several = isinstance(argnums, tuple)
         numbers = argnums if isinstance(argnums, tuple) else (argnums,)
         places = _places(numbers, len(args), name)
