@@ -83,9 +83,18 @@ def _expected(name: str) -> str:
 
 def _made(place: str, index: int) -> Engine:
     module, _, name = place.partition(":")
-    made = getattr(importlib.import_module(module), name, None)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):
+            raise
+        raise ModuleNotFoundError(
+            f"{place}: the engine cannot be imported: {error}\n"
+            "  hint: Python finds modules in the folders of PYTHONPATH"
+        ) from None
+    made = getattr(found, name, None)
     if not isinstance(made, type) or not issubclass(made, Engine):
-        raise ValueError(f"'{place}' is not an engine: expected a subclass of gt.engines.Engine")
+        raise ValueError(f"{place}: not an engine, expected a subclass of gt.engines.Engine")
     engine = made(index)
     for kernels in filter(None, os.environ.get("GT_KERNELS", "").split(",")):
         try:
