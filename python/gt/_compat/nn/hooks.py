@@ -13,7 +13,6 @@ from gt._public import show_callers
 from gt.autograd import Function
 from gt.func.tree import flatten, unflatten
 
-
 __all__ = [
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
