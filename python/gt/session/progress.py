@@ -37,10 +37,11 @@ class progress(Generic[Item]):
             raise ImportError(
                 "gt.progress needs the package tqdm\n  hint: pip install tqdm"
             ) from error
-        if not hasattr(items, "__iter__") and not hasattr(items, "__getitem__"):
+        given: Any = items
+        if not hasattr(given, "__iter__") and not hasattr(given, "__getitem__"):
+            hint = f"\n  hint: range({given})" if isinstance(given, int) else ""
             raise TypeError(
-                f"progress: items is {brief(items)}, expected what a loop iterates over"
-                + (f"\n  hint: range({items})" if type(items) is int else "")
+                f"progress: items is {brief(given)}, expected what a loop iterates over{hint}"
             )
         self._items = items
         try:

@@ -145,8 +145,8 @@ def _call(cls: type[Forwarding], name: str, operands: str) -> Callable[..., Any]
     call = f"{owner}.{function.__name__}({', '.join([operands, *passed])})"
     # Under this file's name it is not a line of the user's program.
     code = compile(f"lambda self, {operands}: {call}", __file__, "eval")
-    known = {"functional": functional, "Tensor": Tensor, "__name__": __name__}
-    method = eval(code, known)
+    namespace = {"functional": functional, "Tensor": Tensor, "__name__": __name__}
+    method = eval(code, namespace)
     method.__name__, method.__doc__ = name, getattr(Forwarding, name).__doc__
     return _belongs_to(cls, method)
 
