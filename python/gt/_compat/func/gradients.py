@@ -6,7 +6,7 @@ from typing import Any
 
 import gt
 from gt import _gt
-from gt._calls import check_callable
+from gt._calls import brief, check_callable
 from gt._gt import Tensor
 from gt.autograd import enable_grad, is_grad_enabled
 from gt.ops.annotations import P
@@ -349,6 +349,10 @@ class _Pullback:
 def _places(argnums: tuple[int, ...], count: int, name: str) -> list[int]:
     """Return the positions of the arguments to differentiate by, counted from the front."""
     for argnum in argnums:
+        if not isinstance(argnum, int):
+            raise TypeError(
+                f"{name}: argnums is {brief(argnum)}, expected the number of an argument"
+            )
         if not -count <= argnum < count:
             raise RuntimeError(f"{name}: Got argnum={argnum}, but only {count} positional inputs")
     places = [argnum % count for argnum in argnums]
