@@ -1,6 +1,7 @@
 """Bad input: each error states what was given, what was expected and what to do."""
 
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -216,3 +217,16 @@ def test_without_memory_the_largest_holders_are_named(memory, reason):
     for words in (f": {reason}", held, "issued at <string>:5"):
         assert words in message, message
     assert float(total) == 1000010
+
+
+def test_a_program_on_standard_input_shows_its_line(tmp_path):
+    """Its text is read again from the file, which Python has read already."""
+    code = "import gt\nx = gt.ones(3)\ny = x[gt.tensor([7], dtype=gt.int64)]\nprint(y)\n"
+    (tmp_path / "program").write_text(code)
+    with open(tmp_path / "program") as program:
+        done = subprocess.run(
+            [sys.executable], stdin=program, capture_output=True, text=True, timeout=60
+        )
+    assert done.stderr.endswith(
+        "  issued at <stdin>, line 3\n    y = x[gt.tensor([7], dtype=gt.int64)]\n"
+    )

@@ -365,8 +365,13 @@ _show_callers(globals())
 def _load_environment() -> None:
     """Load the signal configuration that `GT_CONFIG` names."""
     path = _os.environ.get("GT_CONFIG")
-    if path:
+    if not path:
+        return
+    try:
         load_config(path)
+    except OSError as error:
+        error.strerror = f"GT_CONFIG: {error.strerror}"
+        raise
 
 
 _warn_of_unknown_variables()

@@ -8,7 +8,7 @@ import sys
 import types
 from typing import Any
 
-from gt._calls import Call, explained
+from gt._calls import Call, brief, explained
 from gt._gt import public_function
 from gt._lines import is_own
 
@@ -123,6 +123,8 @@ def _public(
     ) -> Exception:
         call = Call(function, name, args, kwargs)
         if kind is not None:
+            if is_bound and args and not _is_of(args[0], kind):
+                error = TypeError(f"self is {brief(args[0])}, expected {_with_article(kind)}")
             call = _call_of_method(call, kind, is_bound)
         wrong = explained(call, error)
         if wrong is None:
@@ -132,6 +134,16 @@ def _public(
     return public_function(function, recover=recover)
 
 
+def _is_of(value: Any, kind: type) -> bool:
+    """Whether a value is an instance of a class, or the class or a subclass."""
+    return isinstance(value, kind) or isinstance(value, type) and issubclass(value, kind)
+
+
+def _with_article(kind: type) -> str:
+    name = getattr(kind, "_shown_as", kind.__name__)
+    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
+
+
 def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
     """Return the call of a method without the instance, as the user writes it."""
     own, args, makes = kind, call.args, False
@@ -139,7 +151,7 @@ def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
         makes = isinstance(args[0], type)
         given = args[0] if isinstance(args[0], type) else type(args[0])
         # A method that is called as a function of its class may get anything.
-        if issubclass(given, kind) or isinstance(args[0], kind):
+        if _is_of(args[0], kind):
             own, args = given, args[1:]
     owner = getattr(own, "_shown_as", own.__name__)
     if not call.name.startswith("__"):

@@ -1,6 +1,7 @@
 //! In-place changes.
 
 use gt::{Scalar, Tensor};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::{PyOperand, PyTensor};
@@ -52,7 +53,15 @@ impl PyTensor {
         let mut value = PyOperand::tensor(this, source, "copy_")?.cast(this.dtype()).py()?;
         if value.shape() != this.shape() {
             let dims: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
-            value = value.expand(&dims).py()?;
+            value = value.expand(&dims).py().map_err(|error| {
+                if !error.is_instance_of::<PyValueError>(slf.py()) {
+                    return error;
+                }
+                let (given, own) = (value.shape(), this.shape());
+                PyValueError::new_err(format!(
+                    "copy_: shape {given} does not broadcast to {own}, the shape of the tensor"
+                ))
+            })?;
         }
         this.assign(&value, "copy_").py()?;
         Ok(slf.clone().unbind())

@@ -113,7 +113,8 @@ def _write_constructor(cls: type[Forwarding]) -> None:
     if hasattr(cls, "__post_init__"):
         passed = [name for name, of in cls._declared.items() if _is_init_only(of.annotation)]
         lines.append(f"self.__post_init__({', '.join(passed)})")
-    namespace = {of.name: of.default for of in ordered} | {"Forwarding": Forwarding}
+    own = {"Forwarding": Forwarding, "__name__": __name__}
+    namespace = {of.name: of.default for of in ordered} | own
     source = f"def __init__({', '.join(parameters)}):\n    " + "\n    ".join(lines)
     exec(compile(source, __file__, "exec"), namespace)
     constructor = _belongs_to(cls, namespace["__init__"])
@@ -144,7 +145,8 @@ def _call(cls: type[Forwarding], name: str, operands: str) -> Callable[..., Any]
     call = f"{owner}.{function.__name__}({', '.join([operands, *passed])})"
     # Under this file's name it is not a line of the user's program.
     code = compile(f"lambda self, {operands}: {call}", __file__, "eval")
-    method = eval(code, {"functional": functional, "Tensor": Tensor})
+    namespace = {"functional": functional, "Tensor": Tensor, "__name__": __name__}
+    method = eval(code, namespace)
     method.__name__, method.__doc__ = name, getattr(Forwarding, name).__doc__
     return _belongs_to(cls, method)
 
