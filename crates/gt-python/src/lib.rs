@@ -75,6 +75,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tools::register(module)?;
     files::register(module)?;
     torch::register(module)?;
+    array::register(module)?;
     error::register(module)?;
     session::fork::complete_first_uses(module.py())
 }
