@@ -253,13 +253,38 @@ impl PublicFunction {
     }
 }
 
-/// Whether an argument is an array of NumPy's or a tensor of PyTorch's.
+/// Whether an argument is an array of NumPy's or a tensor of PyTorch's, or a list that has one.
 ///
 /// # Safety
 /// Python holds the GIL; the argument is an object.
 unsafe fn is_foreign(argument: *mut ffi::PyObject) -> bool {
     // SAFETY: as for this function.
     let py = unsafe { Python::assume_attached() };
+    // SAFETY: the argument is an object.
+    let kind = unsafe { ffi::Py_TYPE(argument) };
+    if kind == PyList::type_object_raw(py) {
+        // SAFETY: the argument is a list, which does not change during the loop.
+        return unsafe {
+            (0..ffi::PyList_Size(argument))
+                .any(|index| is_foreign_item(py, ffi::PyList_GetItem(argument, index)))
+        };
+    }
+    if kind == PyTuple::type_object_raw(py) {
+        // SAFETY: the argument is a tuple.
+        return unsafe {
+            (0..ffi::PyTuple_Size(argument))
+                .any(|index| is_foreign_item(py, ffi::PyTuple_GetItem(argument, index)))
+        };
+    }
+    // SAFETY: the argument is an object.
+    unsafe { is_foreign_item(py, argument) }
+}
+
+/// Whether an argument, or an item of a list, is an array of NumPy's or a tensor of PyTorch's.
+///
+/// # Safety
+/// The item is an object.
+unsafe fn is_foreign_item(py: Python<'_>, argument: *mut ffi::PyObject) -> bool {
     // SAFETY: the argument is an object.
     let kind = unsafe { ffi::Py_TYPE(argument) };
     let tensor = PyTensor::type_object_raw(py);
