@@ -13,9 +13,7 @@ torch = pytest.importorskip("torch")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyTorch's tests warn about missing optional packages
     from database import converted, module_db, name_of, samples
-    from foreign import KINDS, Replacing, difference, values
-
-from convert import ToGt, tensors_in
+    from foreign import KINDS, Replacing, ToGt, difference, tensors_in, values
 
 pytestmark = [
     embedded_only,

@@ -220,8 +220,9 @@ impl PyTensor {
     fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
         let (dtype, shape) = (self.0.dtype(), self.0.shape());
         if dtype.is_float() || dtype.is_complex() || shape.numel() != 1 {
+            let hint = if shape.numel() == 1 { "convert it by int()" } else { "index it first" };
             return Err(PyTypeError::new_err(format!(
-                "only integer tensors of a single element can be converted to an index, this one is {dtype} of shape {shape}\n  hint: int(x) converts one element of any dtype"
+                "only integer tensors of a single element can be converted to an index, this one is {dtype} of shape {shape}\n  hint: {hint}"
             )));
         }
         Ok(self.one_element(py, "index")?.as_i64())
