@@ -32,6 +32,10 @@ PARAMETERS = {
     "set_workers.name": "str",
     "under_autocast": "Callable[..., Any] | None",
     "recover": "Callable[..., Any] | None",
+    "converts": "_bool",
+    "is_foreign.value": "object",
+    "add_scaled_.tensor": LIKE,
+    "_assign.value": LIKE,
     "randomness": "str",
     "context": "Any",
     "return_scalar": "_bool",
@@ -226,6 +230,7 @@ PARAMETERS = {
 
 #: Result types of methods, properties and functions that do not return a tensor.
 RESULTS = {
+    "is_foreign": "_bool",
     "_is_view": "_bool",
     "is_contiguous": "_bool",
     "storage_offset": "_int",

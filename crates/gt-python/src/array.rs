@@ -6,11 +6,10 @@ use bytes::Bytes;
 use gt::{DType, Shape, TensorData};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
 
 use crate::convert;
+use crate::foreign::torch_class;
 
 /// Returns the values of a NumPy array, or of an object that NumPy can convert to one.
 pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
@@ -69,38 +68,6 @@ fn refuse_mask(given: &Bound<'_, PyAny>) -> PyResult<()> {
         ));
     }
     Ok(())
-}
-
-/// Returns a class of PyTorch's; `None` as long as nothing imported PyTorch.
-pub fn torch_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
-    class_of(py, "torch", name)
-}
-
-/// Returns a class of a module; `None` as long as nothing imported the module.
-fn class_of<'py>(py: Python<'py>, module: &str, name: &str) -> Option<Bound<'py, PyType>> {
-    // SAFETY: the GIL is held, and the interpreter has its dict of modules, which is borrowed.
-    let modules = unsafe { Bound::from_borrowed_ptr(py, ffi::PyImport_GetModuleDict()) };
-    modules.cast::<PyDict>().ok()?.get_item(module).ok()??.getattr(name).ok()?.cast_into().ok()
-}
-
-/// Whether a class is that of NumPy's arrays or of PyTorch's tensors, or a subclass. They have
-/// methods of the same names as GT's tensors, so that a function might return one of their kind.
-pub fn is_foreign(kind: &Bound<'_, PyType>) -> bool {
-    let py = kind.py();
-    [("numpy", "ndarray"), ("torch", "Tensor")].into_iter().any(|(module, name)| {
-        class_of(py, module, name).is_some_and(|class| kind.is_subclass(&class).unwrap_or(false))
-    })
-}
-
-/// Returns whether a value is an array of NumPy's or a tensor of PyTorch's.
-#[pyfunction]
-#[pyo3(name = "is_foreign")]
-fn is_foreign_value(value: &Bound<'_, PyAny>) -> bool {
-    is_foreign(&value.get_type())
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(is_foreign_value, module)?)
 }
 
 /// Returns a PyTorch tensor with the same values that NumPy can read: without history, and with a

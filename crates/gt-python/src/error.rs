@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-use crate::array;
+use crate::foreign;
 
 create_exception!(gt, WorkerError, PyRuntimeError, "An operation failed on a worker.");
 create_exception!(
@@ -104,7 +104,7 @@ pub fn bad_index(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// subclass of PyTorch's class as well.
 fn out_of_memory(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static BOTH: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if array::torch_class(py, "OutOfMemoryError").is_none() {
+    if foreign::torch_class(py, "OutOfMemoryError").is_none() {
         static OWN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let own = OWN.get_or_init(py, || py.get_type::<OutOfMemoryError>().unbind());
         return Ok(own.bind(py));

@@ -16,8 +16,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyT
 
 use super::present::{ShownName, present};
 use super::result::{Make, public_result};
-use crate::array;
 use crate::dtype::PyDType;
+use crate::foreign;
 use crate::source;
 use crate::tensor::PyTensor;
 
@@ -310,7 +310,7 @@ unsafe fn is_foreign_item(py: Python<'_>, argument: *mut ffi::PyObject) -> bool 
     }
     // SAFETY: the type of an object is a type.
     let kind = unsafe { Bound::from_borrowed_ptr(py, kind.cast::<ffi::PyObject>()) };
-    kind.cast::<PyType>().is_ok_and(array::is_foreign)
+    kind.cast::<PyType>().is_ok_and(foreign::is_foreign)
 }
 
 /// Whether an error is one, and not the end of an iteration or of the program.
