@@ -164,9 +164,8 @@ def _computes(function: types.FunctionType, name: str) -> bool:
     takes_tensors = any("Tensor" in kind for kind in kinds)
     if module.startswith("gt.distributions."):
         return takes_tensors or "Any" in kinds
-    return takes_tensors and (
-        module.startswith("gt.autograd") or module.startswith("gt.nn.") and name == "forward"
-    )
+    is_layer = module.startswith("gt.nn.") and name == "forward"
+    return takes_tensors and (is_layer or module.startswith(("gt.autograd", "gt.nn.utils.rnn")))
 
 
 def _in_tensors(

@@ -181,7 +181,6 @@ PARAMETERS = {
     "peer_host": "str | None",
     "backend": "str",
     "unbiased": "_bool | None",
-    "_assign.value": "Tensor",
     "value": "_Number",
     "worker_wait": "_float",
     "lineage_bytes": "_int",
