@@ -27,7 +27,7 @@ from processes import embedded_only, run_python
         (ValueError, ["ragged", "depth 1"], lambda: gt.tensor([[1, 2], [3]])),
         (ValueError, ["ragged"], lambda: gt.tensor([1, [2]])),
         (ValueError, ["6 elements", "not one"], lambda: gt.ones(2, 3).item()),
-        (ValueError, ["neither true nor false"], lambda: bool(gt.ones(2))),
+        (RuntimeError, ["ambiguous", "(2,)", "any()"], lambda: bool(gt.ones(2))),
         (ValueError, ["8 axes", "9"], lambda: gt.ones(*[1] * 9)),
         (ValueError, ["empty axis"], lambda: gt.ones(0, 2).max(axis=0)),
         (ValueError, ["(2,)"], lambda: gt.cat([gt.ones(2), gt.ones(2, 2)])),
@@ -192,7 +192,7 @@ def test_limits_of_dtypes_fit():
 @pytest.mark.parametrize(
     ("memory", "reason"),
     [
-        ("", "it needs 281.5 TB, and 4.0 MB of the worker's"),
+        ("", "out of memory: it needs 281.5 TB, and 4.0 MB of the worker's"),
         # GT_MEMORY claims that there is enough memory; the allocation of the engine fails.
         ("999TB", f"out of memory: {4 << 46} bytes asked for; the session holds 4.0 MB"),
     ],

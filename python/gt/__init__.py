@@ -87,6 +87,7 @@ from gt._formats import (  # noqa: E402
 )
 from gt._generator import Generator  # noqa: E402
 from gt._gt import (  # noqa: E402
+    OutOfMemoryError,
     Tensor,
     WorkerError,
     WorkerIndexError,
@@ -188,6 +189,7 @@ newaxis = None
 __all__ = [
     "Generator",
     "GradScaler",
+    "OutOfMemoryError",
     "Session",
     "ShardConfig",
     "SignalConfig",

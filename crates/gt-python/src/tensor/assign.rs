@@ -12,9 +12,14 @@ use crate::{session, source};
 impl PyTensor {
     /// Assign the value and history of another tensor of the same shape, and return this tensor.
     /// Every in-place operation ends with it; errors name `operation`.
-    fn _assign(slf: &Bound<'_, Self>, value: &PyTensor, operation: &str) -> PyResult<Py<PyTensor>> {
+    fn _assign(
+        slf: &Bound<'_, Self>,
+        value: &Bound<'_, PyAny>,
+        operation: &str,
+    ) -> PyResult<Py<PyTensor>> {
         source::note(slf.py());
-        slf.get().0.assign(&value.0, operation).py()?;
+        let this = &slf.get().0;
+        this.assign(&PyOperand::tensor(this, value, operation)?, operation).py()?;
         Ok(slf.clone().unbind())
     }
 
@@ -69,11 +74,16 @@ impl PyTensor {
 
     /// Add `tensor * value` in place, in one instruction, and return this tensor.
     #[pyo3(signature = (tensor, value))]
-    fn add_scaled_(slf: &Bound<'_, Self>, tensor: &PyTensor, value: f64) -> PyResult<Py<PyTensor>> {
+    fn add_scaled_(
+        slf: &Bound<'_, Self>,
+        tensor: &Bound<'_, PyAny>,
+        value: f64,
+    ) -> PyResult<Py<PyTensor>> {
         let this = &slf.get().0;
         session::ready(slf.py(), this)?;
         source::note(slf.py());
-        let sum = this.mul_add(&tensor.0, value).py()?;
+        let tensor = PyOperand::tensor(this, tensor, "add_scaled_")?;
+        let sum = this.mul_add(&tensor, value).py()?;
         this.assign(&sum, "add_scaled_").py()?;
         Ok(slf.clone().unbind())
     }
