@@ -136,6 +136,7 @@ def difference(given: Any, want: Any) -> str | None:
         return next((problem for problem in found if problem), None)
     if given[:2] != want[:2]:
         return f"{given[:2]} for {want[:2]}"
-    if want[0] == "tensor" and not np.array_equal(given[2], want[2], equal_nan=True):
+    # Tensors that were sharded otherwise are summed in another order.
+    if want[0] == "tensor" and not np.allclose(given[2], want[2], 1e-5, 1e-6, equal_nan=True):
         return "the values differ"
     return None
