@@ -115,6 +115,10 @@ pub struct SessionStatus {
     pub spilled: u64,
     /// The device time that it has used on all workers.
     pub busy: Duration,
+    /// How long devices were kept idle for it as it was about to ask again, which is a part of that
+    /// time, and how often.
+    pub anticipated: Duration,
+    pub anticipations: u64,
     /// The number of times that its tensors were restored.
     pub recoveries: u64,
     /// Why its tensors would be lost if a worker were; empty if they would not.
@@ -127,8 +131,16 @@ pub struct SessionStatus {
 
 record!(struct SessionStatus {
     number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
-    recoveries, unkept, waits, behind,
+    anticipated, anticipations, recoveries, unkept, waits, behind,
 });
+
+impl SessionStatus {
+    /// Returns how long devices were kept idle for it each time; `None` if they were not.
+    pub fn mean_anticipation(&self) -> Option<Duration> {
+        let mean = self.anticipated.as_nanos().checked_div(u128::from(self.anticipations))?;
+        Some(Duration::from_nanos(mean as u64))
+    }
+}
 
 /// A user, with the totals of the user's sessions.
 #[derive(Clone, PartialEq, Debug, Default)]

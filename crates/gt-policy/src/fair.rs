@@ -199,19 +199,22 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
         }
     }
 
-    fn next(&mut self, ready: &[K]) -> Option<usize> {
-        let (mut index, mut session) =
+    fn peek(&self, ready: &[K]) -> Option<usize> {
+        let (index, session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
         // Boosted sessions precede the one that was served last.
         for other in self.boosted.iter().copied().chain(self.last) {
             let place = ready.iter().position(|session| *session == other);
-            if let Some(place) = place
-                && !self.is_ahead(other, session)
-            {
-                (index, session) = (place, other);
-                break;
+            if place.is_some() && !self.is_ahead(other, session) {
+                return place;
             }
         }
+        Some(index)
+    }
+
+    fn next(&mut self, ready: &[K]) -> Option<usize> {
+        let index = self.peek(ready)?;
+        let session = ready[index];
         self.last = Some(session);
         self.boosted.retain(|other| *other != session);
         if let Some(&[team, user, node]) = self.sessions.get(&session) {

@@ -125,11 +125,25 @@ fn holds(status: &Status, name: &str) -> String {
 fn used(status: &Status, name: &str) -> String {
     match status.sessions.iter().find(|session| session.name == name) {
         Some(session) => format!(
-            "{name}, whose share is {:.0} % and which has used {} of device time",
+            "{name}, whose share is {:.0} % and which has used {} of device time{}",
             100.0 * session.share,
-            time(session.busy)
+            time(session.busy),
+            anticipated(session)
         ),
         None => name.to_string(),
+    }
+}
+
+/// `, and for which workers wait, as it asks every 0.4 ms`
+fn anticipated(session: &SessionStatus) -> String {
+    match session.mean_anticipation() {
+        Some(mean) => format!(
+            ", and for which workers wait as it asks again after {} ({} times, {} in all)",
+            time(mean),
+            grouped(session.anticipations),
+            time(session.anticipated)
+        ),
+        None => String::new(),
     }
 }
 
@@ -164,6 +178,8 @@ mod tests {
             bytes: 1 << 20,
             spilled: 0,
             busy: Duration::from_millis(1500),
+            anticipated: Duration::ZERO,
+            anticipations: 0,
             recoveries: 0,
             unkept: String::new(),
             waits,
@@ -181,10 +197,16 @@ mod tests {
             behind: vec!["train.py eve@box #2".into()],
             ..session(1, "ada", value)
         };
-        let sessions = vec![ada, session(2, "eve", Waits::Room)];
+        let eve = SessionStatus {
+            anticipated: Duration::from_millis(2),
+            anticipations: 5,
+            ..session(2, "eve", Waits::Room)
+        };
+        let sessions = vec![ada, eve];
         let status = Status { now: Duration::from_secs(4), sessions, ..Status::default() };
         let wants = "train.py ada@box #1 waits for a value: sum, on worker 0, for 3.00 s.\n\
-            With work on the same workers: train.py eve@box #2, whose share is 50 % and which has used 1.50 s of device time.\n\
+            With work on the same workers: train.py eve@box #2, whose share is 50 % and which has used 1.50 s of device time, \
+            and for which workers wait as it asks again after 400.0 us (5 times, 2.00 ms in all).\n\
             Its share is 50 % of their time; it has used 1.50 s of device time, and holds 1.0 MB.\n";
         for name in ["train.py ada@box #1", "#1", "1", "ada", "ada@box"] {
             assert_eq!(explain(&status, name).unwrap(), wants, "{name}");

@@ -124,6 +124,8 @@ mod tests {
             bytes: 0,
             spilled: 0,
             busy: Duration::ZERO,
+            anticipated: Duration::ZERO,
+            anticipations: 0,
             recoveries: 0,
             unkept: String::new(),
             waits,

@@ -20,6 +20,8 @@ class Status:
         `share`: the fraction of a worker's time that it is entitled to while all sessions have
         work, between 0 and 1.
         `device_seconds`: the time that it has used.
+        `anticipated_seconds`, `anticipations`: how long devices were kept idle for it as it was about
+        to ask again, which is a part of that time, and how often.
         `bytes`, `spilled_bytes`: what it holds in the memory of all workers, and what was spilled.
         `slots`: the name of the worker that carries each slot ("" for a slot without a worker).
         `recoveries`: the number of times that its tensors were restored after the loss of a worker.

@@ -182,6 +182,8 @@ pub fn json(model: &Model, title: &str) -> String {
             "team": session.entitlement.team,
             "share": session.share,
             "device_seconds": session.busy.as_secs_f64(),
+            "anticipated_seconds": session.anticipated.as_secs_f64(),
+            "anticipations": session.anticipations,
             "behind": session.behind,
             "waits_for": waits(session, status.now),
         })

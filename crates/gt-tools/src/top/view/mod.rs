@@ -225,6 +225,8 @@ mod tests {
             bytes: 2 << 30,
             spilled: 0,
             busy: Duration::from_millis(busy),
+            anticipated: Duration::ZERO,
+            anticipations: 0,
             recoveries: 0,
             unkept: String::new(),
             waits,
