@@ -213,7 +213,9 @@ def main() -> None:
             row(f"{what}: work done, of that alone", parts)
     if given.write:
         command = "`.venv/bin/python benches/fairness.py --write docs/benchmarks.md`"
-        write_part(given.write, HEADING, [f"By {command}.", "", *lines, ""])
+        other = "`.venv/bin/python benches/shares.py --draw shares.svg`"
+        text = f"By {command}. {other} draws each client's share, entitlement and use over 10 s."
+        write_part(given.write, HEADING, [text, "", *lines, ""])
 
 
 if __name__ == "__main__":

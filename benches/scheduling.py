@@ -26,6 +26,7 @@ PARTS = {
         "gt-worker/src/worker/run_queue.rs",
         "gt-worker/src/worker/in_flight.rs",
         "gt-dispatcher/src/scheduler.rs",
+        "gt-dispatcher/src/shares/",
         "gt-dispatcher/src/flow.rs",
     ),
     "memory: admission, charges, frees": (

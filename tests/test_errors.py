@@ -1,6 +1,7 @@
 """Bad input: each error states what was given, what was expected and what to do."""
 
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from processes import embedded_only, run_python
         (ValueError, ["ragged", "depth 1"], lambda: gt.tensor([[1, 2], [3]])),
         (ValueError, ["ragged"], lambda: gt.tensor([1, [2]])),
         (ValueError, ["6 elements", "not one"], lambda: gt.ones(2, 3).item()),
-        (ValueError, ["neither true nor false"], lambda: bool(gt.ones(2))),
+        (RuntimeError, ["ambiguous", "(2,)", "any()"], lambda: bool(gt.ones(2))),
         (ValueError, ["8 axes", "9"], lambda: gt.ones(*[1] * 9)),
         (ValueError, ["empty axis"], lambda: gt.ones(0, 2).max(axis=0)),
         (ValueError, ["(2,)"], lambda: gt.cat([gt.ones(2), gt.ones(2, 2)])),
@@ -191,7 +192,7 @@ def test_limits_of_dtypes_fit():
 @pytest.mark.parametrize(
     ("memory", "reason"),
     [
-        ("", "it needs 281.5 TB, and 4.0 MB of the worker's"),
+        ("", "out of memory: it needs 281.5 TB, and 4.0 MB of the worker's"),
         # GT_MEMORY claims that there is enough memory; the allocation of the engine fails.
         ("999TB", f"out of memory: {4 << 46} bytes asked for; the session holds 4.0 MB"),
     ],
@@ -216,3 +217,16 @@ def test_without_memory_the_largest_holders_are_named(memory, reason):
     for words in (f": {reason}", held, "issued at <string>:5"):
         assert words in message, message
     assert float(total) == 1000010
+
+
+def test_a_program_on_standard_input_shows_its_line(tmp_path):
+    """Its text is read again from the file, which Python has read already."""
+    code = "import gt\nx = gt.ones(3)\ny = x[gt.tensor([7], dtype=gt.int64)]\nprint(y)\n"
+    (tmp_path / "program").write_text(code)
+    with open(tmp_path / "program") as program:
+        done = subprocess.run(
+            [sys.executable], stdin=program, capture_output=True, text=True, timeout=60
+        )
+    assert done.stderr.endswith(
+        "  issued at <stdin>, line 3\n    y = x[gt.tensor([7], dtype=gt.int64)]\n"
+    )

@@ -44,6 +44,11 @@ gt.nn.Linear(3, 2, bias=False)(v).shape
 gt.nn.Embedding(3, 2)(n).shape
 gt.nn.BatchNorm1d(3)(v)
 gt.nn.MSELoss()(x, v)
+gt.nn.utils.rnn.pad_sequence([v, v[:1]])
+gt.nn.utils.rnn.pack_padded_sequence(v, [2, 2, 1]).data
+gt.autograd.functional.vjp(lambda y: y * x, v, v)[1]
+gt.utils.checkpoint.checkpoint(gt.relu, v, use_reentrant=False)
+gt.nn.Embedding.from_pretrained(v)(n % 2)
 """.strip().splitlines()
 
 

@@ -43,15 +43,25 @@ def test_multiprocessing(method):
     assert output_of("forks/pool", method) == "[8.0, 27000.0, 27000000.0]\n3.0\n"
 
 
-@pytest.mark.skipif(
+without_threads = pytest.mark.skipif(
     os.environ.get("GT_BACKEND") in ("pytorch", "jax"),
     reason="threads of these engines do not survive a fork",
 )
+
+
+@without_threads
 def test_a_fork_while_other_threads_compute():
     """The child must not inherit locks of the runtime that a thread holds at the moment."""
     # Python 3.12 and later warn of forks while other threads run.
     codes = output_of("forks/while_threads_compute", PYTHONWARNINGS="ignore")
     assert codes == f"{[0] * 20}\n"
+
+
+@without_threads
+def test_a_fork_while_another_thread_ends():
+    """The end of a thread, which does not hold the GIL, takes no lock that the child needs."""
+    codes = output_of("forks/when_threads_end", PYTHONWARNINGS="ignore")
+    assert codes == f"{[0] * 30}\n"
 
 
 def test_a_child_that_exits_normally():

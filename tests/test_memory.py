@@ -228,6 +228,38 @@ def test_an_operation_without_room_fails_but_not_the_session():
     assert printed.endswith("\n1.0\n")
 
 
+@pytest.mark.parametrize("framework", ["gt", "torch"])
+def test_a_program_halves_the_batch_until_it_fits(framework):
+    pytest.importorskip(framework)
+    printed = output_of("memory/halves_the_batch", framework, GT_MEMORY="100MB").splitlines()
+    assert printed[0] == "no memory for 64" and len(printed) >= 3
+    assert printed[-1] == "3000000.0"
+
+
+def test_a_program_halves_the_batch_until_it_fits_its_quota(tmp_path):
+    with cluster(1, *policy(tmp_path, "default: {memory: 100MB}\n")) as (address, _):
+        printed = client(
+            address,
+            "batch = 64\n"
+            "while True:\n"
+            "    try:\n"
+            "        print(gt.ones(batch, 1_000_000)[0].sum().item(), batch)\n"
+            "        break\n"
+            "    except gt.OutOfMemoryError:\n"
+            "        batch //= 2\n",
+        )
+    total, batch = printed.split()
+    assert total == "1000000.0" and 2 <= int(batch) <= 16
+
+
+def test_the_error_of_an_engine_without_memory():
+    """GT_MEMORY claims that there is enough memory; the allocation of the engine fails."""
+    code = "import gt\ntry:\n    gt.zeros(1 << 24, 1 << 22).exp().sum().item()\n"
+    code += "except gt.OutOfMemoryError as error:\n    print(error)"
+    done = run_python(code, GT_MEMORY="999TB")
+    assert "out of memory: 281474976710656 bytes asked for" in done.stdout, done
+
+
 def test_a_spill_folder_that_cannot_be_written_is_reported_and_loses_nothing(tmp_path):
     if os.geteuid() == 0 and not Path("/dev/full").exists():
         pytest.skip("root can write everything here")

@@ -215,3 +215,16 @@ def test_a_setting_with_a_near_name_is_warned_of(monkeypatch):
             monkeypatch.setattr(settings, wrong, True, raising=False)
         assert warned[0].filename.endswith("monkeypatch.py")
         setattr(settings, wrong, False)  # once
+
+
+LAYERS = [kind for kind in vars(nn).values() if isinstance(kind, type)]
+
+
+@pytest.mark.parametrize("kind", LAYERS, ids=lambda kind: kind.__name__)
+def test_types_of_constructors_are_found(kind):
+    """Also of those that are written from a class's options, in another module."""
+    parameters = inspect.signature(kind.__init__).parameters
+    hints = typing.get_type_hints(kind.__init__)
+    assert hints.keys() - parameters.keys() <= {"return"}
+    if "_declared" in vars(kind):
+        assert set(parameters) - {"self"} <= hints.keys()

@@ -87,6 +87,7 @@ from gt._formats import (  # noqa: E402
 )
 from gt._generator import Generator  # noqa: E402
 from gt._gt import (  # noqa: E402
+    OutOfMemoryError,
     Tensor,
     WorkerError,
     WorkerIndexError,
@@ -188,6 +189,7 @@ newaxis = None
 __all__ = [
     "Generator",
     "GradScaler",
+    "OutOfMemoryError",
     "Session",
     "ShardConfig",
     "SignalConfig",
@@ -365,8 +367,13 @@ _show_callers(globals())
 def _load_environment() -> None:
     """Load the signal configuration that `GT_CONFIG` names."""
     path = _os.environ.get("GT_CONFIG")
-    if path:
+    if not path:
+        return
+    try:
         load_config(path)
+    except OSError as error:
+        error.strerror = f"GT_CONFIG: {error.strerror}"
+        raise
 
 
 _warn_of_unknown_variables()

@@ -41,6 +41,9 @@ _MODULES = {
 def main(argv: list[str] | None = None) -> int:
     """Run a command; return the exit status."""
     command, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
+    if command in ("version", "help") and rest:
+        print(f"gt: `gt {command}` takes no arguments, it got {' '.join(rest)}", file=sys.stderr)
+        return 2
     if command == "version":
         print(gt.__version__)
         return 0

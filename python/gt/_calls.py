@@ -146,6 +146,16 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (bool, int, float, complex, str, bytes)
 
 
+def check_callable(name: str, value: Any) -> None:
+    """Check that an argument can be called.
+
+    Raises:
+        TypeError: it cannot.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} is {brief(value)}, expected a function")
+
+
 def plain(signature: inspect.Signature) -> str:
     """Return a signature as text, without types."""
     parameters = [_bare(of) for of in signature.parameters.values()]

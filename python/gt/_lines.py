@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import os
 import re
+import stat
 import sys
 import warnings
 from collections.abc import Iterator
@@ -59,7 +61,8 @@ def shown_file(file: str, code: str) -> str:
     """Return the name under which users know code that is in no file.
 
     A cell of a notebook is "Cell In[40]", as in IPython's tracebacks. A statement typed at Python's
-    prompt is "<stdin>" with a number. The texts of both are kept under these names.
+    prompt is "<stdin>" with a number, and a program that is its standard input "<stdin>". Their
+    texts are kept under these names.
 
     Args:
         file: the code object's file.
@@ -79,6 +82,9 @@ def shown_file(file: str, code: str) -> str:
 
 def _typed(code: str) -> str:
     """Return the name of a statement typed at the prompt, whose text is kept under it."""
+    if not hasattr(sys, "ps1"):
+        _keep("<stdin>", _piped())
+        return "<stdin>"
     # The last statement runs now, or it calls what an earlier one defines.
     defines = None if code == "<module>" else re.compile(rf"(def|class)\s+{re.escape(code)}\b")
     for lines in _statements():
@@ -89,10 +95,24 @@ def _typed(code: str) -> str:
     return "<stdin>"
 
 
+def _piped() -> list[str]:
+    """Return the lines of a program that Python reads from a file as its standard input.
+
+    A pipe is read only once, by Python.
+    """
+    try:
+        status = os.fstat(0)
+        if not stat.S_ISREG(status.st_mode):
+            return []
+        return os.pread(0, status.st_size, 0).decode().splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
 def _statements() -> Iterator[list[str]]:
     """Yield the lines of each statement typed at the prompt, the last one first."""
     readline = sys.modules.get("readline")
-    if readline is None or not hasattr(sys, "ps1"):
+    if readline is None:
         return
     lines: list[str] = []
     for place in range(readline.get_current_history_length(), 0, -1):

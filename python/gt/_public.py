@@ -8,7 +8,7 @@ import sys
 import types
 from typing import Any
 
-from gt._calls import Call, explained
+from gt._calls import Call, brief, explained
 from gt._gt import public_function
 from gt._lines import is_own
 
@@ -117,19 +117,79 @@ def _public(
         kind: the class that has it.
         is_bound: whether the first argument is the instance or the class.
     """
+    converts = _computes(function, name)
 
     def recover(
-        args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, is_users: bool
-    ) -> Exception:
-        call = Call(function, name, args, kwargs)
-        if kind is not None:
-            call = _call_of_method(call, kind, is_bound)
-        wrong = explained(call, error)
-        if wrong is None:
-            return error
-        raise wrong from None
+        args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None, is_users: bool
+    ) -> Any:
+        first = error
+        converted = _in_tensors(function, args, kwargs) if converts else None
+        if converted is not None:
+            args, kwargs = converted
+        if error is None or converted is not None:
+            try:
+                return function(*args, **kwargs)
+            except Exception as raised:
+                error = raised
+        if is_users and kind and is_bound and args and not _is_of(args[0], kind):
+            error = TypeError(f"self is {brief(args[0])}, expected {_with_article(kind)}")
+        call = _call(function, name, kind, is_bound, args, kwargs)
+        wrong = explained(call, error) if is_users else None
+        if wrong is not None:
+            raise wrong from None
+        if error is not first:
+            raise error
+        return error
 
-    return public_function(function, recover=recover)
+    return public_function(function, recover=recover, converts=converts)
+
+
+def _call(
+    function: types.FunctionType,
+    name: str,
+    kind: type | None,
+    is_bound: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Call:
+    call = Call(function, name, args, kwargs)
+    return call if kind is None else _call_of_method(call, kind, is_bound)
+
+
+def _computes(function: types.FunctionType, name: str) -> bool:
+    """Whether a function computes with its arguments, and so gets tensors in place of arrays.
+
+    Other functions store what they get, pass it on, or work in place on a program's parameters.
+    """
+    module = function.__module__
+    kinds = [str(kind) for of, kind in function.__annotations__.items() if of != "return"]
+    takes_tensors = any("Tensor" in kind for kind in kinds)
+    if module.startswith("gt.distributions."):
+        return takes_tensors or "Any" in kinds
+    is_layer = module.startswith("gt.nn.") and name == "forward"
+    return takes_tensors and (is_layer or module.startswith(("gt.autograd", "gt.nn.utils.rnn")))
+
+
+def _in_tensors(
+    function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the arguments with tensors in place of arrays, or None if there are none."""
+    from gt.ops.foreign import check_writes, in_tensors  # it imports modules that import this one
+
+    converted = in_tensors(args, kwargs)
+    if converted is not None:
+        check_writes(function, args, kwargs)
+    return converted
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    """Whether a value is an instance of a class, or the class or a subclass."""
+    return isinstance(value, kind) or isinstance(value, type) and issubclass(value, kind)
+
+
+def _with_article(kind: type) -> str:
+    name = getattr(kind, "_shown_as", kind.__name__)
+    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
 def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
@@ -139,7 +199,7 @@ def _call_of_method(call: Call, kind: type, is_bound: bool) -> Call:
         makes = isinstance(args[0], type)
         given = args[0] if isinstance(args[0], type) else type(args[0])
         # A method that is called as a function of its class may get anything.
-        if issubclass(given, kind) or isinstance(args[0], kind):
+        if _is_of(args[0], kind):
             own, args = given, args[1:]
     owner = getattr(own, "_shown_as", own.__name__)
     if not call.name.startswith("__"):

@@ -10,7 +10,7 @@ The functions, such as `not_connected_error`, return message texts; early versio
 
 import gt.nn
 import gt.optim  # noqa: F401 - before a module of theirs, as other threads may import them
-from gt._gt import WorkerError, WorkerIndexError
+from gt._gt import OutOfMemoryError, WorkerError, WorkerIndexError
 from gt.autograd import GradcheckError
 from gt.convert import ConvertError
 from gt.engines import StepError
@@ -24,6 +24,7 @@ __all__ = [
     "DeviceError",
     "GradcheckError",
     "LinAlgError",
+    "OutOfMemoryError",
     "StepError",
     "WorkerError",
     "WorkerIndexError",

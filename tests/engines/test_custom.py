@@ -56,7 +56,7 @@ def test_pytorch_takes_a_lowering_of_ones_own():
 
 
 def test_what_is_no_engine():
-    with pytest.raises(ValueError, match="'test_custom:leaky_relu' is not an engine"):
+    with pytest.raises(ValueError, match="test_custom:leaky_relu: not an engine"):
         load("test_custom:leaky_relu")
-    with pytest.raises(ValueError, match="'test_custom:Missing' is not an engine"):
+    with pytest.raises(ValueError, match="test_custom:Missing: not an engine"):
         load("test_custom:Missing")

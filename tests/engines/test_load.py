@@ -78,5 +78,7 @@ def test_autocast(monkeypatch):
     assert engine.describe(out) == Meta("float32", (4, 4))
     error = np.abs(get(engine, out) - x @ x).max()
     assert 1e-5 < error < 0.05
-    with pytest.raises(ValueError, match="autocast is 'int8', expected 'bfloat16' or 'float16'"):
+    with pytest.raises(
+        ValueError, match="autocast: the dtype is 'int8', expected 'bfloat16' or 'float16'"
+    ):
         PyTorchEngine("cpu", autocast="int8")

@@ -70,7 +70,7 @@ def check_sample(info: ModuleInfo, sample: ModuleInput, dtype: torch.dtype, trai
     theirs = info.module_cls(*made.args, **made.kwargs).to(dtype).train(training)
     convert = ToGt()
     make = getattr(gt.nn, name_of(info))
-    ours = make(*_converted(convert, made.args), **_converted(convert, made.kwargs))
+    ours = make(*converted(convert, made.args), **converted(convert, made.kwargs))
     ours = ours.to(gt_dtype(dtype)).train(training)
     same("text", repr(ours), repr(theirs))
     args, kwargs = copy(called.args), copy(called.kwargs)
@@ -117,7 +117,7 @@ def check_errors(info: ModuleInfo) -> list[str]:
             if _fails(info.module_cls, sample, training, lambda value: value):
                 convert = ToGt()
                 make = getattr(gt.nn, name_of(info))
-                if not _fails(make, sample, training, partial(_converted, convert)):
+                if not _fails(make, sample, training, partial(converted, convert)):
                     made = sample.constructor_input
                     silent.append(
                         f"{name_of(info)} {made.args} {made.kwargs}: {mistake.error_regex}"
@@ -138,7 +138,7 @@ def _fails(make: Callable, sample: ModuleInput, training: bool, convert: Callabl
     return False
 
 
-def _converted(convert: ToGt, value):
+def converted(convert: ToGt, value):
     """Convert constructor arguments; objects of PyTorch become GT's of the same class name."""
 
     def leaf(item):

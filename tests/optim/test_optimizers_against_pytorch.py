@@ -369,3 +369,20 @@ def test_swa_rates(strategy, epochs):
         return found
 
     np.testing.assert_allclose(program(gt), program(torch), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam", "Adamax"])
+@pytest.mark.parametrize("betas", [(0, 0.9), (0.0, 0.0), (0.9, 0)])
+def test_decay_rates_of_zero(name, betas):
+    """PyTorch's Adam refuses an int beside a float; GT takes it for the float."""
+
+    def after_steps(lib, betas):
+        parameter = lib.nn.Parameter(lib.tensor([1.0, -2.0, 3.0]))
+        optimizer = getattr(lib.optim, name)([parameter], betas=betas)
+        for step in range(5):
+            parameter.grad = lib.tensor([0.1 * step, -0.2, 0.3])
+            optimizer.step()
+        return parameter.tolist()
+
+    want = after_steps(torch, tuple(map(float, betas)))
+    np.testing.assert_allclose(after_steps(gt, betas), want, rtol=1e-6)

@@ -1,7 +1,8 @@
-"""Runs programs that are written for PyTorch with PyTorch, and with `import gt as torch`.
+"""Runs programs that are written for PyTorch with PyTorch, and with GT in two ways.
 
 A program is a file in `programs/published`. It says by `report` what is compared, and by `weights`
-which modules begin with the same values in both runs.
+which modules begin with the same values in all runs. GT runs it with `import gt as torch`
+("native"), or as the device "cluster" of PyTorch.
 """
 
 import random
@@ -14,8 +15,26 @@ from pathlib import Path
 import numpy as np
 
 PROGRAMS = sorted((Path(__file__).parent.parent / "programs" / "published").glob("*.py"))
+#: Programs that no device but the CPU runs, by what they need of it.
+ON_CPU = {
+    "earlier_habits": "torch.FloatTensor is a tensor on the CPU",
+    "graph_convolutions": "the device has no sparse tensors",
+    "graphs": "torch.FloatTensor is a tensor on the CPU",
+    "modes": "torch.get_rng_state is that of the CPU",
+}
+#: The programs, and the ways in which GT runs them.
+RUNS = [(program, "native") for program in PROGRAMS]
+RUNS += [(program, "cluster") for program in PROGRAMS if program.stem not in ON_CPU]
 
 _reported, _weights = [], {}
+
+
+def _unchanged(value):
+    return value
+
+
+#: Makes the value that a module loads of an array: PyTorch's modules load tensors alone.
+_loaded = _unchanged
 #: The folder that the program that runs may write to.
 folder = types.SimpleNamespace(path=None)
 
@@ -28,19 +47,38 @@ def report(*values):
 def weights(model, name="model"):
     """Return a module, with the values that the module of this name had in the first run."""
     if name in _weights:
-        model.load_state_dict(_weights[name])
+        model.load_state_dict({key: _loaded(value) for key, value in _weights[name].items()})
     else:
         state = model.state_dict().items()
         _weights[name] = {key: np.array(value.detach().cpu()) for key, value in state}
     return model
 
 
-def run_with_both(program, path):
-    """Run a program with PyTorch and with GT; return what each has reported."""
+def run_with_both(program, way, path):
+    """Run a program with PyTorch and in one of GT's ways; return what each has reported."""
     _weights.clear()
     folder.path = path
     source = program.read_text()
-    return _run(program.stem, source), _run(program.stem, translated(source))
+    wanted = _run(program.stem, source)
+    if way == "native":
+        return wanted, _run(program.stem, translated(source))
+    return wanted, _run_on_cluster(program.stem, source)
+
+
+def _run_on_cluster(name, source):
+    """Run a program with PyTorch, on the device instead of the CPU."""
+    global _loaded
+    import torch
+
+    source = source.replace('"cpu"', '"cluster"')
+    # Unlike `as_tensor`, it makes tensors on the CPU, whatever the default device.
+    source = source.replace("torch.from_numpy(", "torch.as_tensor(")
+    _loaded = torch.as_tensor
+    try:
+        with torch.device("cluster"):
+            return _run(name, source)
+    finally:
+        _loaded = _unchanged
 
 
 def translated(source):

@@ -32,6 +32,10 @@ PARAMETERS = {
     "set_workers.name": "str",
     "under_autocast": "Callable[..., Any] | None",
     "recover": "Callable[..., Any] | None",
+    "converts": "_bool",
+    "is_foreign.value": "object",
+    "add_scaled_.tensor": LIKE,
+    "_assign.value": LIKE,
     "randomness": "str",
     "context": "Any",
     "return_scalar": "_bool",
@@ -177,7 +181,6 @@ PARAMETERS = {
     "peer_host": "str | None",
     "backend": "str",
     "unbiased": "_bool | None",
-    "_assign.value": "Tensor",
     "value": "_Number",
     "worker_wait": "_float",
     "lineage_bytes": "_int",
@@ -226,6 +229,7 @@ PARAMETERS = {
 
 #: Result types of methods, properties and functions that do not return a tensor.
 RESULTS = {
+    "is_foreign": "_bool",
     "_is_view": "_bool",
     "is_contiguous": "_bool",
     "storage_offset": "_int",

@@ -320,7 +320,7 @@ def module_stub() -> str:
     lines += ["]", ""]
     lines += class_stub(_gt.dtype)
     lines += [f"{name}: dtype" for name in dtypes]
-    for error in (_gt.WorkerError, _gt.WorkerIndexError):
+    for error in (_gt.WorkerError, _gt.OutOfMemoryError, _gt.WorkerIndexError):
         head, *body = ending(error, "")
         bases = ", ".join(base.__name__ for base in error.__bases__)
         lines += ["", f"class {error.__name__}({bases}){head}", *body, ""]

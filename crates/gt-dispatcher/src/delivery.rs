@@ -8,6 +8,7 @@ use gt_ir::{LaneId, SlotId, WorkerCommand};
 use crate::observability::Observability;
 use crate::peer::PeerOutbox;
 use crate::sessions::ClientSession;
+use crate::shares::DeviceShares;
 use crate::workers::Workers;
 
 /// The dispatcher state that sending a session's commands touches.
@@ -15,6 +16,7 @@ pub(crate) struct Delivery<'a> {
     pub now: Duration,
     pub session: &'a mut ClientSession,
     pub workers: &'a mut Workers,
+    pub shares: &'a mut DeviceShares,
     pub observability: &'a mut Observability,
     pub outbox: &'a mut PeerOutbox,
 }
@@ -23,7 +25,7 @@ impl Delivery<'_> {
     /// Sends each lane its commands, `of` a client's batch. The client's credit grows by `weight`
     /// when all lanes have completed theirs.
     pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64, of: Option<u64>) {
-        let Delivery { now, session, workers, observability, outbox } = self;
+        let Delivery { now, session, workers, shares, observability, outbox } = self;
         let (number, incarnation, is_on) =
             (session.identity.number, session.identity.incarnation, observability.is_on());
         let slots = &session.planning.catalogue.slots;
@@ -45,6 +47,10 @@ impl Delivery<'_> {
                 continue;
             };
             worker.add_in_flight(now, weigh(&commands));
+            if session.flow.in_flight(slot).0 > 0 {
+                let of = (number, &session.identity.entitlement);
+                shares.set_active(now, worker.id, of, true);
+            }
             if is_on {
                 observability.dispatched(now, (worker.id, worker.name.as_str()), number, &commands);
             }

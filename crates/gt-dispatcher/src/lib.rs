@@ -8,7 +8,8 @@
 //! - [`sessions`]: per-client state, in parts, and its phases; [`numbers`]: how sessions and lanes are numbered; [`queue`]:
 //!   batches not planned yet; [`flow`]: credit for what is in flight; [`unread`]: values that a
 //!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
-//! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next.
+//! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next;
+//!   [`shares`]: the device time that sessions are entitled to and use, over windows.
 //! - [`forward`]: plans a batch; [`delivery`]: sends its commands; [`pipeline`]: the stream
 //!   modifiers, which run before planning; [`planner`]: where instructions run, and which data is
 //!   redistributed.
@@ -41,6 +42,7 @@ mod recent;
 pub mod rules;
 mod scheduler;
 mod sessions;
+mod shares;
 mod templates;
 mod unread;
 mod waiting;

@@ -4,13 +4,15 @@ use gt_ir::message::Named;
 
 use crate::peer::{PeerId, word};
 use crate::sessions::Sessions;
+use crate::shares::DeviceShares;
 use crate::workers::Workers;
 
-/// The sessions and the workers of a dispatcher.
+/// The sessions and the workers of a dispatcher, and how the sessions share the workers.
 #[derive(Default)]
 pub(crate) struct Peers {
     pub sessions: Sessions,
     pub workers: Workers,
+    pub shares: DeviceShares,
 }
 
 impl Peers {
@@ -37,6 +39,18 @@ impl Peers {
                 Some(word(session.planning.catalogue.signal(number)?.name()))
             }
         }
+    }
+
+    /// Returns whether the sessions that share a worker's time are those with commands in flight to
+    /// it; for assertions.
+    pub fn is_activity_counted(&self) -> bool {
+        self.workers.iter().all(|worker| {
+            self.sessions.iter().all(|session| {
+                let slots = session.planning.catalogue.slots.on(worker.id);
+                let is_active = slots.iter().any(|slot| session.flow.in_flight(*slot).0 > 0);
+                self.shares.is_active(worker.id, session.identity.number) == is_active
+            })
+        })
     }
 
     /// Returns the clients and the workers.

@@ -24,6 +24,9 @@ pub struct Failure {
     pub place: Option<u64>,
 }
 
+/// How the reason of a failure for lack of memory begins.
+pub const OUT_OF_MEMORY: &str = "out of memory";
+
 /// An index that was out of range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadIndex {
@@ -52,6 +55,12 @@ impl Failure {
         let digits = length.find(|c: char| !c.is_ascii_digit()).unwrap_or(length.len());
         let index = before.rsplit(' ').next()?.parse().ok()?;
         Some(BadIndex { index, length: length[..digits].parse().ok()? })
+    }
+
+    /// Returns whether memory did not suffice, parsed from the reason, which every engine and every
+    /// limit words alike.
+    pub fn is_of_memory(&self) -> bool {
+        self.reason.starts_with(OUT_OF_MEMORY)
     }
 
     /// Returns whether the operation failed because of its values, rather than memory, workers or
@@ -92,6 +101,12 @@ mod tests {
         assert_eq!(found("index -7 is out of range for an axis of length 3; replayed"), expected);
         assert_eq!(found("index x is out of range for an axis of length 3"), None);
         assert_eq!(found("out of memory: 3 bytes asked for"), None);
+    }
+
+    #[test]
+    fn lack_of_memory_is_read_from_what_engines_and_limits_say() {
+        assert!(failure("out of memory: 3 bytes asked for", None).is_of_memory());
+        assert!(!failure("index 3 is out of range for an axis of length 3", None).is_of_memory());
     }
 
     #[test]

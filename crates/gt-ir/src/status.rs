@@ -2,6 +2,7 @@
 //! `gt.status()`.
 
 use std::fmt;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::entitlement::Entitlement;
@@ -24,11 +25,13 @@ pub struct Status {
     pub sessions: Vec<SessionStatus>,
     /// Sorted by team and name; all users without a key of their own are one entry, without a name.
     pub users: Vec<UserStatus>,
+    /// The teams of the users, sorted by name; users without a team are one, without a name.
+    pub teams: Vec<TeamStatus>,
     /// Events dropped because a queue was full.
     pub dropped: u64,
 }
 
-record!(struct Status { now, asker, workers, sessions, users, dropped });
+record!(struct Status { now, asker, workers, sessions, users, teams, dropped });
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerStatus {
@@ -119,6 +122,7 @@ pub struct SessionStatus {
     /// time, and how often.
     pub anticipated: Duration,
     pub anticipations: u64,
+    pub windows: [WindowUse; WINDOWS.len()],
     /// The number of times that its tensors were restored.
     pub recoveries: u64,
     /// Why its tensors would be lost if a worker were; empty if they would not.
@@ -131,7 +135,7 @@ pub struct SessionStatus {
 
 record!(struct SessionStatus {
     number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
-    anticipated, anticipations, recoveries, unkept, waits, behind,
+    anticipated, anticipations, windows, recoveries, unkept, waits, behind,
 });
 
 impl SessionStatus {
@@ -156,9 +160,54 @@ pub struct UserStatus {
     pub spilled: u64,
     /// The device time that these sessions and ended ones have used since the dispatcher started.
     pub busy: Duration,
+    /// The windows of these sessions and of those that have ended within a window.
+    pub windows: [WindowUse; WINDOWS.len()],
 }
 
-record!(struct UserStatus { entitlement, sessions, share, bytes, spilled, busy });
+record!(struct UserStatus { entitlement, sessions, share, bytes, spilled, busy, windows });
+
+/// A team, with the totals of its users.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TeamStatus {
+    pub name: String,
+    /// The weight of the team among teams.
+    pub weight: u32,
+    pub sessions: u32,
+    pub share: f64,
+    pub bytes: u64,
+    pub spilled: u64,
+    pub busy: Duration,
+    pub windows: [WindowUse; WINDOWS.len()],
+}
+
+record!(struct TeamStatus { name, weight, sessions, share, bytes, spilled, busy, windows });
+
+/// The windows over which device time is summed, each with its name. They end at the time of the
+/// status.
+pub const WINDOWS: [(&str, Duration); 3] = [
+    ("10s", Duration::from_secs(10)),
+    ("1min", Duration::from_secs(60)),
+    ("10min", Duration::from_secs(600)),
+];
+
+/// The device time of a session, a user or a team in a window, on all workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WindowUse {
+    /// The time that it was entitled to: while it had commands in flight to a worker, its share of
+    /// that worker's time beside the others that had, by the policy.
+    pub entitled: Duration,
+    /// The time that it used, as far as workers have reported it.
+    pub used: Duration,
+}
+
+record!(struct WindowUse { entitled, used });
+
+impl AddAssign for WindowUse {
+    fn add_assign(&mut self, other: WindowUse) {
+        self.entitled += other.entitled;
+        self.used += other.used;
+    }
+}
 
 /// A tensor whose value a session waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use crate::convert;
+use crate::foreign::torch_class;
 
 /// Returns the values of a NumPy array, or of an object that NumPy can convert to one.
 pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
@@ -69,17 +70,11 @@ fn refuse_mask(given: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the class of PyTorch's tensors; `None` as long as nothing imported PyTorch.
-pub fn torch_tensor(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
-    let modules = py.import("sys").ok()?.getattr("modules").ok()?;
-    modules.get_item("torch").ok()?.getattr("Tensor").ok()
-}
-
 /// Returns a PyTorch tensor with the same values that NumPy can read: without history, and with a
 /// pending conjugation or negation done. `None` for other objects.
 fn readable<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = given.py();
-    let Some(class) = torch_tensor(py) else { return Ok(None) };
+    let Some(class) = torch_class(py, "Tensor") else { return Ok(None) };
     if !given.is_instance(&class)? {
         return Ok(None);
     }

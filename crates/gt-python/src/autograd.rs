@@ -2,6 +2,7 @@
 //! hooks.
 
 use gt::tape::{self, BackwardCall, BackwardOptions, Function, Hook};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -218,7 +219,14 @@ impl RemovableHandle {
 impl PyTensor {
     /// Call `hook(grad)` whenever this tensor's gradient is computed. If the hook returns a tensor,
     /// it replaces the gradient.
-    fn register_hook(&self, hook: Py<PyAny>) -> PyResult<RemovableHandle> {
+    fn register_hook(&self, hook: &Bound<'_, PyAny>) -> PyResult<RemovableHandle> {
+        if !hook.is_callable() {
+            return Err(PyTypeError::new_err(format!(
+                "register_hook: hook is {}, expected a function",
+                hook.repr()?
+            )));
+        }
+        let hook = hook.clone().unbind();
         let call: Hook = std::sync::Arc::new(move |grad| {
             let result = Python::attach(|py| -> PyResult<Option<gt::Tensor>> {
                 let given = hook.bind(py).call1((PyTensor(grad.clone()),))?;

@@ -10,7 +10,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
+use crate::foreign;
+
 create_exception!(gt, WorkerError, PyRuntimeError, "An operation failed on a worker.");
+create_exception!(
+    gt,
+    OutOfMemoryError,
+    WorkerError,
+    "The memory of a worker, or the user's quota on it, did not suffice for an operation."
+);
 
 /// Returns the exception for an error: IndexError for axes and indices, TypeError for dtypes,
 /// ValueError for shapes and values, WorkerError for failures on a worker, ConnectionError for
@@ -38,10 +46,14 @@ pub fn to_python(error: ClientError) -> PyErr {
             if let Some(line) = location.and_then(line_text) {
                 text = format!("{text}\n    {line}");
             }
-            if failure.bad_index().is_none() {
+            let class = if failure.bad_index().is_some() {
+                bad_index
+            } else if failure.is_of_memory() {
+                out_of_memory
+            } else {
                 return WorkerError::new_err(text);
-            }
-            Python::attach(|py| match bad_index(py) {
+            };
+            Python::attach(|py| match class(py) {
                 Ok(kind) => PyErr::from_type(kind.clone(), text),
                 Err(error) => error,
             })
@@ -88,6 +100,22 @@ pub fn bad_index(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     made.map(|kind| kind.bind(py))
 }
 
+/// Returns the exception class for lack of memory. In a program that has imported PyTorch, it is a
+/// subclass of PyTorch's class as well.
+fn out_of_memory(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static BOTH: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if foreign::torch_class(py, "OutOfMemoryError").is_none() {
+        static OWN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let own = OWN.get_or_init(py, || py.get_type::<OutOfMemoryError>().unbind());
+        return Ok(own.bind(py));
+    }
+    let both = BOTH.get_or_try_init(py, || {
+        let module = py.import("gt.integrations.pytorch")?;
+        Ok::<_, PyErr>(module.getattr("OutOfMemoryError")?.cast_into::<PyType>()?.unbind())
+    });
+    both.map(|kind| kind.bind(py))
+}
+
 /// Wraps an exception of a user's function, to pass it through the client.
 pub fn from_python(error: PyErr) -> ClientError {
     ClientError::Callback(CallbackError(std::sync::Arc::new(error)))
@@ -106,5 +134,6 @@ impl<T> IntoPython<T> for gt::Result<T> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("WorkerError", module.py().get_type::<WorkerError>())?;
+    module.add("OutOfMemoryError", module.py().get_type::<OutOfMemoryError>())?;
     module.add("WorkerIndexError", bad_index(module.py())?)
 }

@@ -18,7 +18,8 @@
 //! - [`files`]: tensors in safetensors files and checkpoints.
 //! - [`tools`]: status, traces, `top` and visualization of a dispatcher.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
-//! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's source line;
+//! - [`error`]: the client's errors as Python exceptions; [`foreign`]: classes of NumPy's and
+//!   PyTorch's; [`source`]: the user's source line;
 //!   [`public`]: what errors of Python code show; [`notice`]: messages about long waits.
 
 // PyO3 generates unsafe functions whose bodies call other unsafe functions without a block.
@@ -35,6 +36,7 @@ mod engine;
 mod error;
 mod export;
 mod files;
+mod foreign;
 mod network;
 mod notice;
 mod number;
@@ -75,6 +77,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tools::register(module)?;
     files::register(module)?;
     torch::register(module)?;
+    foreign::register(module)?;
     error::register(module)?;
     session::fork::complete_first_uses(module.py())
 }

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
 use gt::ir::SourceId;
@@ -36,8 +37,9 @@ enum FrameOrigin {
 }
 
 /// The code objects that a thread has seen, by address. An entry keeps its code object alive, so
-/// that the address is not reused.
-type KnownCodes = FxHashMap<usize, (Py<PyAny>, KnownCode)>;
+/// that the address is not reused. The end of the thread does not release it: the GIL is not held
+/// then, so PyO3 would take a lock, which a child forked at that moment would wait for.
+type KnownCodes = FxHashMap<usize, (ManuallyDrop<Py<PyAny>>, KnownCode)>;
 
 /// The source position of a thread.
 struct ThreadPosition {
@@ -251,7 +253,8 @@ impl ThreadPosition {
         if !KNOWN.with_borrow(|known| known.contains_key(&key)) {
             // The name of a file may be found by Python code, which may run any other.
             let entry = known_code(&code);
-            KNOWN.with_borrow_mut(|known| known.insert(key, (code.unbind(), entry)));
+            let code = ManuallyDrop::new(code.unbind());
+            KNOWN.with_borrow_mut(|known| known.insert(key, (code, entry)));
         }
         let seen = KNOWN.with_borrow_mut(|known| {
             let (_, entry) = known.get_mut(&key)?;

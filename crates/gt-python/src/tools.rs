@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use gt::ClientError;
 use gt::ir::entitlement::Entitlement;
-use gt::ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
+use gt::ir::status::{
+    SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse, WorkerStatus,
+};
 use gt_tools::ToolError;
 use gt_tools::find::WatchTarget;
 use gt_tools::top::TopOptions;
@@ -199,6 +201,8 @@ fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>
     dict.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
     let users = status.users.iter().map(|user| convert_user(py, user));
     dict.set_item("users", PyList::new(py, users.collect::<PyResult<Vec<_>>>()?)?)?;
+    let teams = status.teams.iter().map(|team| convert_team(py, team));
+    dict.set_item("teams", PyList::new(py, teams.collect::<PyResult<Vec<_>>>()?)?)?;
     Ok(dict)
 }
 
@@ -208,9 +212,34 @@ fn convert_user<'py>(py: Python<'py>, user: &UserStatus) -> PyResult<Bound<'py, 
     dict.set_item("sessions", user.sessions)?;
     dict.set_item("share", user.share)?;
     dict.set_item("device_seconds", user.busy.as_secs_f64())?;
+    set_windows(&dict, &user.windows)?;
     dict.set_item("bytes", user.bytes)?;
     dict.set_item("spilled_bytes", user.spilled)?;
     Ok(dict)
+}
+
+fn convert_team<'py>(py: Python<'py>, team: &TeamStatus) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("team", &team.name)?;
+    dict.set_item("weight", team.weight)?;
+    dict.set_item("sessions", team.sessions)?;
+    dict.set_item("share", team.share)?;
+    dict.set_item("device_seconds", team.busy.as_secs_f64())?;
+    set_windows(&dict, &team.windows)?;
+    dict.set_item("bytes", team.bytes)?;
+    dict.set_item("spilled_bytes", team.spilled)?;
+    Ok(dict)
+}
+
+fn set_windows(dict: &Bound<'_, PyDict>, of: &[WindowUse; WINDOWS.len()]) -> PyResult<()> {
+    let windows = PyDict::new(dict.py());
+    for ((name, _), window) in WINDOWS.iter().zip(of) {
+        let seconds = PyDict::new(dict.py());
+        seconds.set_item("entitled_seconds", window.entitled.as_secs_f64())?;
+        seconds.set_item("used_seconds", window.used.as_secs_f64())?;
+        windows.set_item(*name, seconds)?;
+    }
+    dict.set_item("windows", windows)
 }
 
 fn set_entitlement(dict: &Bound<'_, PyDict>, entitlement: &Entitlement) -> PyResult<()> {
@@ -271,6 +300,7 @@ fn convert_session<'py>(
     dict.set_item("device_seconds", session.busy.as_secs_f64())?;
     dict.set_item("anticipated_seconds", session.anticipated.as_secs_f64())?;
     dict.set_item("anticipations", session.anticipations)?;
+    set_windows(&dict, &session.windows)?;
     dict.set_item("behind", &session.behind)?;
     let waits = match &session.waits {
         Waits::Nothing => "nothing".to_string(),

@@ -13,3 +13,4 @@ mod movement;
 mod programs;
 mod sharding;
 mod walk;
+mod windows;

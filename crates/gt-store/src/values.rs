@@ -78,7 +78,7 @@ pub fn read(places: &DataRoots, stored: &StoredValues) -> Result<TensorData> {
     let mut values = Vec::new();
     let length = meta.bytes();
     values.try_reserve_exact(length).map_err(|_| {
-        let reason = format!("there is no memory for {length} bytes");
+        let reason = format!("out of memory: {length} bytes asked for");
         StoreError::io(Path::new("values"), io::Error::new(io::ErrorKind::OutOfMemory, reason))
     })?;
     values.resize(length, 0);

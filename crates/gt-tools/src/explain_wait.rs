@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use gt_ir::SessionOrigin;
-use gt_ir::status::{SessionStatus, Status, Waits};
+use gt_ir::status::{SessionStatus, Status, WINDOWS, Waits, WindowUse};
 
 use crate::error::ToolError;
 use crate::find::WatchTarget;
-use crate::words::{bytes, duration, grouped};
+use crate::words::{bytes, duration, grouped, windows};
 
 /// Explains what a session of a dispatcher waits for. The name is that of `gt top`,
 /// `train.py ada@box #3`, or the number alone; a program, a user or a host means all of its sessions.
@@ -99,6 +99,8 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
         let _ = writeln!(out, "With work on the same workers: {}.", others.join("; "));
     }
     let share = format!("{:.0} % of their time", 100.0 * session.share);
+    let windows = windows(&session.windows);
+    let _ = writeln!(out, "Of the device time that it was entitled to, it has used {windows}.");
     let _ = writeln!(
         out,
         "Its share is {share}; it has used {} of device time, and holds {}{}.",
@@ -125,9 +127,10 @@ fn holds(status: &Status, name: &str) -> String {
 fn used(status: &Status, name: &str) -> String {
     match status.sessions.iter().find(|session| session.name == name) {
         Some(session) => format!(
-            "{name}, whose share is {:.0} % and which has used {} of device time{}",
+            "{name}, whose share is {:.0} % and which has used {} of device time, {}{}",
             100.0 * session.share,
             time(session.busy),
+            lately(&session.windows[0]),
             anticipated(session)
         ),
         None => name.to_string(),
@@ -145,6 +148,13 @@ fn anticipated(session: &SessionStatus) -> String {
         ),
         None => String::new(),
     }
+}
+
+/// `2.5 s of it in the last 10 s, in which it was entitled to 5.0 s`
+fn lately(window: &WindowUse) -> String {
+    let [used, entitled] = [window.used, window.entitled].map(|time| time.as_secs_f64());
+    let length = WINDOWS[0].1.as_secs();
+    format!("{used:.1} s of it in the last {length} s, in which it was entitled to {entitled:.1} s")
 }
 
 fn time(time: Duration) -> String {
@@ -180,6 +190,8 @@ mod tests {
             busy: Duration::from_millis(1500),
             anticipated: Duration::ZERO,
             anticipations: 0,
+            windows: WINDOWS
+                .map(|(_, length)| WindowUse { used: length / 4, entitled: length / 2 }),
             recoveries: 0,
             unkept: String::new(),
             waits,
@@ -205,8 +217,9 @@ mod tests {
         let sessions = vec![ada, eve];
         let status = Status { now: Duration::from_secs(4), sessions, ..Status::default() };
         let wants = "train.py ada@box #1 waits for a value: sum, on worker 0, for 3.00 s.\n\
-            With work on the same workers: train.py eve@box #2, whose share is 50 % and which has used 1.50 s of device time, \
+            With work on the same workers: train.py eve@box #2, whose share is 50 % and which has used 1.50 s of device time, 2.5 s of it in the last 10 s, in which it was entitled to 5.0 s, \
             and for which workers wait as it asks again after 400.0 us (5 times, 2.00 ms in all).\n\
+            Of the device time that it was entitled to, it has used 2.5 of 5.0 s in 10s, 15.0 of 30.0 s in 1min, 150.0 of 300.0 s in 10min.\n\
             Its share is 50 % of their time; it has used 1.50 s of device time, and holds 1.0 MB.\n";
         for name in ["train.py ada@box #1", "#1", "1", "ada", "ada@box"] {
             assert_eq!(explain(&status, name).unwrap(), wants, "{name}");

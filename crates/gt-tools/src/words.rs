@@ -1,6 +1,6 @@
 //! Numbers and waits as readable text.
 
-use gt_ir::status::{Status, Waits};
+use gt_ir::status::{Status, WINDOWS, Waits, WindowUse};
 
 /// `1.5 MB`
 pub fn bytes(count: u64) -> String {
@@ -51,6 +51,22 @@ pub fn duration(seconds: f64) -> String {
         s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
         s => format!("{:.1} us", s * 1e6),
     }
+}
+
+/// `4.8/5.0 s`: the device time that was used in a window, and the time entitled to.
+pub fn used_of(window: &WindowUse) -> String {
+    let [used, entitled] = [window.used, window.entitled].map(|time| time.as_secs_f64());
+    let digits = usize::from(used.max(entitled) < 99.95);
+    format!("{used:.digits$}/{entitled:.digits$} s")
+}
+
+/// `4.8 s of 5.0 s in 10s, ...`: the same for all windows.
+pub fn windows(of: &[WindowUse; WINDOWS.len()]) -> String {
+    let each = WINDOWS.iter().zip(of).map(|((name, _), window)| {
+        let [used, entitled] = [window.used, window.entitled].map(|time| time.as_secs_f64());
+        format!("{used:.1} of {entitled:.1} s in {name}")
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Describes what a session waits for.
@@ -106,6 +122,12 @@ mod tests {
         assert_eq!(bytes(999_960), "1.0 MB");
         assert_eq!([0.0, 999.4, 1234.0, 2e6].map(number), ["0", "999", "1.2k", "2.0M"]);
         assert_eq!([1, 999, 1000, 1_234_567].map(grouped), ["1", "999", "1,000", "1,234,567"]);
+        let window = |used, entitled| WindowUse {
+            used: Duration::from_millis(used),
+            entitled: Duration::from_millis(entitled),
+        };
+        assert_eq!(used_of(&window(4_810, 5_000)), "4.8/5.0 s");
+        assert_eq!(used_of(&window(600_400, 90)), "600/0 s");
         assert_eq!([2.5, 0.0123, 1.5e-6].map(duration), ["2.50 s", "12.30 ms", "1.5 us"]);
     }
 
@@ -126,6 +148,7 @@ mod tests {
             busy: Duration::ZERO,
             anticipated: Duration::ZERO,
             anticipations: 0,
+            windows: Default::default(),
             recoveries: 0,
             unkept: String::new(),
             waits,

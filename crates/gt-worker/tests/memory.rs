@@ -75,7 +75,7 @@ fn exceeding_a_quota_fails_one_command_and_names_the_largest_tensors() {
     let failed = failure(&mut bench, of, 3);
     assert!(
         failed.reason.starts_with(
-            "it needs 800 bytes, and user ada holds 2.4 KB of 2.4 KB on this worker\n  hint:"
+            "out of memory: it needs 800 bytes, and user ada holds 2.4 KB of 2.4 KB on this worker\n  hint:"
         ),
         "{}",
         failed.reason
@@ -325,7 +325,7 @@ fn a_full_disk_fails_new_tensors_and_loses_none() {
     assert_eq!(wait.holder, "", "it is the worker that has no more");
     time_out(&mut bench, of, wait.number, false);
     let reason = failure(&mut bench, of, 3).reason;
-    let wants = "it needs 800 bytes, and 1.6 KB of the worker's 1.6 KB are held";
+    let wants = "out of memory: it needs 800 bytes, and 1.6 KB of the worker's 1.6 KB are held";
     assert!(reason.starts_with(wants), "{reason}");
     assert_eq!(bench.value(of, 1).unwrap()[0], 1.0);
     assert_eq!(bench.value(of, 2).unwrap()[0], 2.0);

@@ -2,6 +2,7 @@
 from gt._compat._results import (
     CholeskyEx as CholeskyEx,
     Eigen as Eigen,
+    Frexp as Frexp,
     Geqrf as Geqrf,
     Histogram as Histogram,
     InvEx as InvEx,

@@ -8,7 +8,6 @@ from gt._gt import Tensor
 from gt._settings import use_deterministic_algorithms
 
 __all__ = [
-    "OutOfMemoryError",
     "get_deterministic_debug_mode",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
@@ -18,10 +17,6 @@ __all__ = [
     "set_deterministic_debug_mode",
     "typename",
 ]
-
-
-class OutOfMemoryError(RuntimeError):
-    """Never raised: a worker without memory spills tensors, or raises `gt.WorkerError`."""
 
 
 def typename(obj: Any) -> str:

@@ -19,6 +19,13 @@ class MinMax(NamedTuple):
     max: Tensor
 
 
+class Frexp(NamedTuple):
+    """Mantissas and exponents, as returned by `frexp`."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
 class Histogram(NamedTuple):
     """Counts and bin edges, as returned by `histogram` and `histogramdd`."""
 

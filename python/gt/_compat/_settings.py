@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any
 
 from gt import _gt, _legacy, _text
+from gt._calls import brief
 from gt._device import CLUSTER, check_target, device
 
 __all__ = [
@@ -54,6 +56,10 @@ def set_printoptions(
     if profile not in profiles:
         raise ValueError(
             f"set_printoptions: profile is {profile!r}, expected 'default', 'short' or 'full'"
+        )
+    if precision is not None and not isinstance(precision, Integral):
+        raise TypeError(
+            f"set_printoptions: precision is {brief(precision)}, expected a number of digits"
         )
     given = dict(
         precision=precision,

@@ -13,6 +13,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, NoReturn
 
+from gt._calls import brief
 from gt._public import show_callers
 from gt.formats import load as _load_file
 
@@ -131,6 +132,11 @@ def load_state_dict_from_url(
         RuntimeError: the hash differs.
         ValueError: the file contains unsupported objects.
     """
+    if not isinstance(url, str) or not urllib.parse.urlparse(url).scheme:
+        raise ValueError(
+            f"load_state_dict_from_url: url is {brief(url)}, expected an address that begins with "
+            "https://\n  hint: gt.load(path) reads a file"
+        )
     model_dir = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     os.makedirs(model_dir, exist_ok=True)
     name = file_name or os.path.basename(urllib.parse.urlparse(url).path)

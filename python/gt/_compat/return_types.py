@@ -9,6 +9,7 @@ __all__ = [
     "aminmax",
     "cummax",
     "cummin",
+    "frexp",
     "geqrf",
     "histogram",
     "histogramdd",
@@ -44,6 +45,7 @@ __all__ = [
 aminmax = _results.MinMax
 cummax = cummin = kthvalue = max = median = min = mode = nanmedian = _results.ValuesIndices
 sort = topk = _results.ValuesIndices
+frexp = _results.Frexp
 geqrf = _results.Geqrf
 histogram = histogramdd = _results.Histogram
 linalg_cholesky_ex = _results.CholeskyEx

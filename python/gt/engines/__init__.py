@@ -60,15 +60,7 @@ def load(name: str, index: int = 0) -> Engine:
     if name == "native":
         raise ValueError("the engine 'native' is built into workers: it has no Python class")
     if name not in _ENGINES:
-        names = ("native", *_ENGINES)
-        import difflib  # slow to import
-
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ValueError(
-            f"there is no engine '{name}', expected one of {', '.join(names)}, "
-            f"or module:Class{hint}"
-        )
+        raise ValueError(f"there is no engine '{name}', {_expected(name)}")
     place, package = _ENGINES[name]
     if find_spec(package) is None:
         raise ImportError(f"the engine '{name}' needs the package {package}: pip install {package}")
@@ -79,11 +71,30 @@ def load(name: str, index: int = 0) -> Engine:
     return _made(place, index)
 
 
+def _expected(name: str) -> str:
+    """Return which names of engines there are, and the one that is closest to a wrong name."""
+    names = ("native", *_ENGINES)
+    import difflib  # slow to import
+
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    return f"expected one of {', '.join(names)}, or module:Class{hint}"
+
+
 def _made(place: str, index: int) -> Engine:
     module, _, name = place.partition(":")
-    made = getattr(importlib.import_module(module), name, None)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):
+            raise
+        raise ModuleNotFoundError(
+            f"{place}: the engine cannot be imported: {error}\n"
+            "  hint: Python finds modules in the folders of PYTHONPATH"
+        ) from None
+    made = getattr(found, name, None)
     if not isinstance(made, type) or not issubclass(made, Engine):
-        raise ValueError(f"'{place}' is not an engine: expected a subclass of gt.engines.Engine")
+        raise ValueError(f"{place}: not an engine, expected a subclass of gt.engines.Engine")
     engine = made(index)
     for kernels in filter(None, os.environ.get("GT_KERNELS", "").split(",")):
         try:
@@ -101,8 +112,14 @@ def _made(place: str, index: int) -> Engine:
 
 
 def default() -> str:
-    """Return the default engine: GT_BACKEND, or else pytorch with a GPU and native without."""
+    """Return the default engine: GT_BACKEND, or else pytorch with a GPU and native without.
+
+    Raises:
+        ValueError: GT_BACKEND names no engine.
+    """
     name = os.environ.get("GT_BACKEND") or ("pytorch" if sees_gpu() else "native")
+    if ":" not in name and name != "native" and name not in _ENGINES:
+        raise ValueError(f"GT_BACKEND: there is no engine '{name}', {_expected(name)}")
     if name != "pytorch" and os.environ.get("GT_AUTOCAST"):
         warn(
             f"GT_AUTOCAST is for the PyTorch engine: '{name}' multiplies float32 as float32",

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import gt
 from gt import _gt
-from gt._gt import Tensor
+from gt._gt import Tensor, is_foreign
 
 
 def in_tensors(
@@ -28,14 +27,13 @@ def in_tensors(
     Raises:
         TypeError: a tensor of PyTorch's requires a gradient.
     """
-    kinds = _kinds()
     given = [*args, *kwargs.values()]
-    if not any(_has(value, kinds) for value in given):
+    if not any(_has(value) for value in given):
         return None
     own = next((own for own in map(_tensor, given) if own is not None), None)
     # An array becomes a tensor of the session of the others.
     with gt.Session.of(own).use() if own is not None else contextlib.nullcontext():
-        converted = [_converted(value, kinds) for value in given]
+        converted = [_converted(value) for value in given]
     named = dict(zip(kwargs, converted[len(args) :], strict=True))
     return tuple(converted[: len(args)]), named
 
@@ -48,7 +46,6 @@ def check_writes(
     Raises:
         TypeError: the function works in place, or updates running statistics that are arrays.
     """
-    kinds = _kinds()
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
@@ -58,20 +55,12 @@ def check_writes(
     if given.get("training") or given.get("use_input_stats", False):
         written += ["running_mean", "running_var"]
     for name in written:
-        if isinstance(given.get(name), kinds):
+        if is_foreign(given.get(name)):
             raise TypeError(
                 f"{function.__name__}: {name} is written to, but it is of type "
                 f"{type(given[name]).__module__}.{type(given[name]).__name__}\n"
                 "  hint: gt.tensor(...) makes a tensor of it first"
             )
-
-
-def _kinds() -> tuple[type, ...]:
-    """Return the foreign classes, of the packages that are imported."""
-    modules = (sys.modules.get("numpy"), sys.modules.get("torch"))
-    names = ("ndarray", "Tensor")
-    found = [getattr(of, name, None) for of, name in zip(modules, names, strict=True)]
-    return tuple(kind for kind in found if isinstance(kind, type))
 
 
 def _tensor(value: Any) -> Tensor | None:
@@ -80,18 +69,14 @@ def _tensor(value: Any) -> Tensor | None:
     return next((item for item in values if isinstance(item, Tensor)), None)
 
 
-def _has(value: Any, kinds: tuple[type, ...]) -> bool:
-    if type(value) in (list, tuple):
-        return any(isinstance(item, kinds) for item in value)
-    return isinstance(value, kinds)
+def _has(value: Any) -> bool:
+    return any(map(is_foreign, value if type(value) in (list, tuple) else (value,)))
 
 
-def _converted(value: Any, kinds: tuple[type, ...]) -> Any:
-    if type(value) in (list, tuple) and _has(value, kinds):
-        return type(value)(_converted(item, kinds) for item in value)
-    if not isinstance(value, kinds):
-        return value
-    return to_tensor(value)
+def _converted(value: Any) -> Any:
+    if type(value) in (list, tuple) and _has(value):
+        return type(value)(map(_converted, value))
+    return to_tensor(value) if is_foreign(value) else value
 
 
 def to_tensor(value: Any) -> Tensor:
@@ -105,6 +90,4 @@ def to_tensor(value: Any) -> Tensor:
             "a tensor of PyTorch's that requires a gradient: gradients do not flow from GT to "
             "PyTorch\n  hint: gt.tensor(t.detach(), requires_grad=True)"
         )
-    if str(value.dtype) == "torch.bfloat16":
-        return _gt.tensor(value.float().cpu().numpy(), "bfloat16")
-    return _gt.tensor(value.cpu().numpy() if hasattr(value, "cpu") else value)
+    return _gt.tensor(value.cpu() if hasattr(value, "cpu") else value)

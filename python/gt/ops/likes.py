@@ -42,10 +42,24 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> T
 def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -> Tensor:
     """Return a tensor itself if its dtype fits and no copy is asked for, else make one.
 
+    Args:
+        obj: a tensor, an array, a number or a list.
+        dtype: the dtype; by default that of `obj`.
+        copy: True for a copy in any case, False for an error where a copy is needed.
+
+    Raises:
+        ValueError: `copy` is False, and `obj` is no tensor of the dtype.
+
     >>> gt.asarray([1.0, 2.0])
     tensor([1., 2.], dtype=float32)
     """
-    return made_of(_gt.tensor if copy else _gt.as_tensor, obj, dtype)
+    made = made_of(_gt.tensor if copy else _gt.as_tensor, obj, dtype)
+    if copy is False and made is not obj:
+        raise ValueError(
+            f"asarray: copy is False, but a tensor of {made.dtype} has to be a copy of what is "
+            f"given, of type {type(obj).__name__}\n  hint: leave copy out"
+        )
+    return made
 
 
 def made_of(make: Callable[..., Tensor], data: Any, dtype: DType | None) -> Tensor:

@@ -6,6 +6,7 @@ import math
 
 import gt
 from gt._gt import Tensor, primitives
+from gt._results import Frexp
 from gt.ops.annotations import Number
 from gt.ops.precision import in_floats
 from gt.ops.registry import extend_tensor, function, operation
@@ -296,3 +297,15 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     tensor([4. , 1.5], dtype=float32)
     """
     return input * primitives.pow(2.0, other)
+
+
+@operation
+def frexp(input: Tensor) -> Frexp:
+    """Return the mantissa, from 0.5 up to 1 in size, and the exponent, as int32.
+
+    Each element is mantissa * 2^exponent.
+
+    >>> gt.frexp(gt.tensor([3.0])).mantissa
+    tensor([0.75], dtype=float32)
+    """
+    return Frexp(*primitives.frexp(input))

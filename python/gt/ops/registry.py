@@ -196,7 +196,7 @@ def _checked(
             return error
         raise wrong from None
 
-    checked = public_function(function, function.__name__, under_autocast, recover)
+    checked = public_function(function, function.__name__, under_autocast, recover, True)
     return checked
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from gt._calls import brief
 from gt._gt import Tensor
 
 Item = TypeVar("Item")
@@ -26,6 +27,7 @@ class progress(Generic[Item]):
 
     Raises:
         ImportError: tqdm is not installed.
+        TypeError: `items` cannot be iterated over, or tqdm has no such option.
     """
 
     def __init__(self, items: Iterable[Item], *, every: float = 0.5, **options: Any):
@@ -35,8 +37,17 @@ class progress(Generic[Item]):
             raise ImportError(
                 "gt.progress needs the package tqdm\n  hint: pip install tqdm"
             ) from error
+        given: Any = items
+        if not hasattr(given, "__iter__") and not hasattr(given, "__getitem__"):
+            hint = f"\n  hint: range({given})" if isinstance(given, int) else ""
+            raise TypeError(
+                f"progress: items is {brief(given)}, expected what a loop iterates over{hint}"
+            )
         self._items = items
-        self._bar = tqdm(items, **options)
+        try:
+            self._bar = tqdm(items, **options)
+        except KeyError as error:
+            raise TypeError(f"progress: tqdm has no such option: {error.args[0]}") from None
         self._every = every
         self._values: dict[str, Any] = {}
         self._looked = time.monotonic()

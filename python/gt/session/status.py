@@ -3,12 +3,14 @@
 from typing import Any
 
 from gt import _gt
+from gt.session.status_rows import SessionRow, TeamRow, UserRow, Windows, WorkerRow
 
 
 class Status:
     """The state of a dispatcher at one moment, with its workers and sessions; prints as a table.
 
-    `workers`, `sessions` and `users` are lists of dicts; a value that is not known is None.
+    `workers`, `sessions`, `users` and `teams` are lists of dicts; a value that is not known is
+    None.
 
     Of a worker:
         `snapshot_bytes`, `snapshot_disk_bytes`: the size of the session snapshots that it keeps in
@@ -22,6 +24,10 @@ class Status:
         `device_seconds`: the time that it has used.
         `anticipated_seconds`, `anticipations`: how long devices were kept idle for it as it was about
         to ask again, which is a part of that time, and how often.
+        `windows`: the device time, on all workers, in the last "10s", "1min" and "10min", to a
+        second. `used_seconds` is the time that it used, as far as workers have reported it.
+        `entitled_seconds` is the time that it was entitled to: while it had work at a worker, its
+        share of that worker's time among those that had work there, too.
         `bytes`, `spilled_bytes`: what it holds in the memory of all workers, and what was spilled.
         `slots`: the name of the worker that carries each slot ("" for a slot without a worker).
         `recoveries`: the number of times that its tensors were restored after the loss of a worker.
@@ -31,17 +37,24 @@ class Status:
         have used most are first; or they hold memory there, and those with most are first.
 
     A user has the sums over their sessions, and `sessions`, their number; `device_seconds` includes
-    the sessions that have ended since the dispatcher started. All sessions without a user's key
-    belong to one user with an empty name.
+    the sessions that have ended since the dispatcher started, and `windows` those that have ended
+    within a window. All sessions without a user's key belong to one user with an empty name. A team
+    has the sums over its users; those without a team are one with an empty name.
+
+    Example:
+        >>> session, *_ = gt.status().sessions
+        >>> sorted(session["windows"]["10s"])
+        ['entitled_seconds', 'used_seconds']
     """
 
     def __init__(self, told: dict[str, Any]):
         self.at: str = told["at"]
         #: The seconds since the dispatcher started.
         self.seconds: float = told["seconds"]
-        self.workers: list[dict[str, Any]] = told["workers"]
-        self.sessions: list[dict[str, Any]] = told["sessions"]
-        self.users: list[dict[str, Any]] = told["users"]
+        self.workers: list[WorkerRow] = told["workers"]
+        self.sessions: list[SessionRow] = told["sessions"]
+        self.users: list[UserRow] = told["users"]
+        self.teams: list[TeamRow] = told["teams"]
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
         workers = [
@@ -62,6 +75,7 @@ class Status:
                 f"{session['instructions']:,}",
                 f"{session['open']:,}",
                 f"{100 * session['share']:.0f} %",
+                *_used(session["windows"]),
                 f"{session['device_seconds']:.1f} s",
                 _memory(session),
                 _quota(session["memory_quotas"]),
@@ -76,11 +90,27 @@ class Status:
                 str(user["sessions"]),
                 str(user["weights"][1]),
                 f"{100 * user['share']:.0f} %",
+                *_used(user["windows"]),
                 f"{user['device_seconds']:.1f} s",
                 _memory(user),
                 _quota(user["memory_quotas"]),
             ]
             for user in self.users
+        ]
+        users += [
+            [
+                "(team)",
+                team["team"] or "-",
+                str(team["sessions"]),
+                str(team["weight"]),
+                f"{100 * team['share']:.0f} %",
+                *_used(team["windows"]),
+                f"{team['device_seconds']:.1f} s",
+                _memory(team),
+                "-",
+            ]
+            for team in self.teams
+            if any(team["team"] for team in self.teams)
         ]
         tables = [
             (["worker", "engine", "state", "queue", "tensors", "memory"], workers),
@@ -91,6 +121,7 @@ class Status:
                     "instructions",
                     "open",
                     "share",
+                    *_WINDOWS,
                     "time",
                     "memory",
                     "quota",
@@ -100,8 +131,8 @@ class Status:
             ),
         ]
         if any(user["user"] for user in self.users):
-            head = ["user", "team", "sessions", "weight", "share", "time", "memory", "quota"]
-            tables.append((head, users))
+            head = ["user", "team", "sessions", "weight", "share", *_WINDOWS]
+            tables.append(([*head, "time", "memory", "quota"], users))
         return tables
 
     def __repr__(self) -> str:
@@ -128,8 +159,17 @@ class Status:
         return "\n".join(parts)
 
 
-def _memory(told: dict[str, Any]) -> str:
-    memory, elsewhere = told["bytes"], told["spilled_bytes"]
+#: The heads of the columns of device time: used, of the time entitled to.
+_WINDOWS = ["in 10 s", "in 1 min"]
+
+
+def _used(windows: Windows) -> list[str]:
+    told = [windows["10s"], windows["1min"]]
+    return [f"{each['used_seconds']:.1f} of {each['entitled_seconds']:.1f} s" for each in told]
+
+
+def _memory(told: WorkerRow | SessionRow | UserRow | TeamRow) -> str:
+    memory, elsewhere = told["bytes"] or 0, told["spilled_bytes"]
     return f"{_bytes(memory)} + {_bytes(elsewhere)} on disk" if elsewhere else _bytes(memory)
 
 

@@ -12,9 +12,10 @@ one is ignored, so the same code runs anywhere. Each thread has its own scopes.
 import sys
 import types
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, _GeneratorContextManager, contextmanager
 
 from gt import _gt
+from gt._calls import brief
 from gt._gt import Tensor
 from gt._public import show_callers
 from gt.signal import windows
@@ -30,9 +31,16 @@ __all__ = [
 ]
 
 
-@contextmanager
-def context(name: str, backward: str | None = None) -> Iterator[None]:
+def context(name: str, backward: str | None = None) -> _GeneratorContextManager[None]:
     """Run a block in the scope of a signal; its backward pass runs under `backward`."""
+    for what, given in (("name", name), ("backward", "" if backward is None else backward)):
+        if not isinstance(given, str):
+            raise TypeError(f"{what} is {brief(given)}, expected the name of a signal")
+    return _scope(name, backward)
+
+
+@contextmanager
+def _scope(name: str, backward: str | None) -> Iterator[None]:
     depth = _gt.signal_enter(name, backward)
     left = False
     try:

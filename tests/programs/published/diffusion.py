@@ -198,7 +198,7 @@ posterior_variance = betas * (1.0 - alphas_cumprod_prev) / (1.0 - alphas_cumprod
 
 def extract(a, t, x_shape):
     batch_size = t.shape[0]
-    out = a.gather(-1, t.cpu())
+    out = a.gather(-1, t.to(a.device))
     return out.reshape(batch_size, *((1,) * (len(x_shape) - 1))).to(t.device)
 
 

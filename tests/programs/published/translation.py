@@ -283,4 +283,4 @@ for _i in range(2):
 
     report(optimizer.step(closure).item())
 with torch.no_grad():
-    report(seq(inp, future=5).detach().numpy()[:, -5:].tolist())
+    report(seq(inp, future=5).detach().cpu().numpy()[:, -5:].tolist())

@@ -319,8 +319,8 @@ impl Dispatcher {
     /// Sends the planned commands of a session, `of` a client's batch, to its workers.
     pub(super) fn deliver(&mut self, now: Duration, peer: PeerId, weight: u64, of: Option<u64>) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
-        let Dispatcher { peers: Peers { workers, .. }, observability, outbox, .. } = self;
-        Delivery { now, session, workers, observability, outbox }.send(
+        let Dispatcher { peers: Peers { workers, shares, .. }, observability, outbox, .. } = self;
+        Delivery { now, session, workers, shares, observability, outbox }.send(
             self.streams.take(),
             weight,
             of,
@@ -339,13 +339,19 @@ impl Dispatcher {
         if !self.is_on(lane, peer) {
             return;
         }
-        if let Some(worker) = self.peers.workers.get_mut(peer) {
-            worker.done(now, weight);
-        }
-        if let Some(session) = self.peers.sessions.by_incarnation_mut(lane.incarnation) {
+        let Peers { sessions, workers, shares } = &mut self.peers;
+        let Some(worker) = workers.get_mut(peer) else { return };
+        worker.done(now, weight);
+        if let Some(session) = sessions.by_incarnation_mut(lane.incarnation) {
             session.account.note_activity(now);
             session.account.record_usage(lane.slot, usage);
-            let returned = session.flow.done(lane.slot, weight);
+            let (number, returned) =
+                (session.identity.number, session.flow.done(lane.slot, weight));
+            shares.add_used(now, number, usage.device);
+            if !session.is_active_on(worker.id, lane.slot) {
+                let of = (number, &session.identity.entitlement);
+                shares.set_active(now, worker.id, of, false);
+            }
             session.return_credit(&mut self.outbox, returned);
             if session.lineage.is_some() {
                 let client = session.identity.peer;

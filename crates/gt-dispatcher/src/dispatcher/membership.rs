@@ -31,6 +31,8 @@ impl Dispatcher {
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.peers.sessions.remove(peer) {
             self.scheduler.retire(peer);
+            let Identity { number, entitlement, .. } = &session.identity;
+            self.peers.shares.end(now, *number, entitlement);
             self.journal.add(|| JournalRecord::SessionEnd { session: session.identity.number });
             let (used, (held, away)) =
                 (Duration::from_nanos(session.account.device), session.account.bytes());
@@ -72,6 +74,7 @@ impl Dispatcher {
                 self.journal.add(|| JournalRecord::WorkerLost { id: worker.id });
             }
             self.observability.reports.remove(&worker.id);
+            self.peers.shares.lose_worker(now, worker.id);
             self.lose_worker(now, &worker, reason);
         }
         for (token, owner) in self.answers.unmapped(peer) {

@@ -166,9 +166,11 @@ impl Dispatcher {
     /// Describes state that has outlived its session, for tests; `None` if there is none.
     pub fn leftovers(&self) -> Option<String> {
         let (sessions, questions) = (self.peers.sessions.len(), self.answers.len());
-        let collectives = self.collectives.len();
-        (sessions + questions + collectives > 0).then(|| {
-            format!("{sessions} sessions, {questions} questions, {collectives} collectives")
+        let (collectives, shares) = (self.collectives.len(), self.peers.shares.len());
+        (sessions + questions + collectives + shares > 0).then(|| {
+            format!(
+                "{sessions} sessions, {questions} questions, {collectives} collectives, {shares} shares"
+            )
         })
     }
 
@@ -201,6 +203,7 @@ impl Dispatcher {
         self.end_overdue(now);
         self.resolve_memory_waits(now);
         self.observability.tick(now, &mut self.outbox);
+        debug_assert!(self.peers.is_activity_counted(), "a session's activity is not counted");
     }
 
     /// Returns when [`Dispatcher::tick`] is due next, if any session waits for a worker or for
@@ -314,10 +317,10 @@ impl Dispatcher {
     }
 
     /// Returns the status, as `peer` is to see it.
-    fn status(&self, now: Duration, peer: PeerId) -> Status {
-        let Dispatcher {
-            peers: Peers { sessions, workers }, answers, observability, rules, ..
-        } = self;
-        Cluster { sessions, workers, answers, observability, rules }.status(now, peer)
+    fn status(&mut self, now: Duration, peer: PeerId) -> Status {
+        self.peers.shares.collect(now);
+        let Dispatcher { peers, answers, observability, rules, .. } = self;
+        let Peers { sessions, workers, shares } = peers;
+        Cluster { now, sessions, workers, shares, answers, observability, rules }.status(peer)
     }
 }

@@ -8,6 +8,7 @@ use gt_ir::message::{ClientHello, ServerToClient, ServerToWorker};
 use super::Dispatcher;
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
+use crate::peers::Peers;
 use crate::planner::Host;
 use crate::rules::Rules;
 use crate::sessions::{ClientSession, DeadlineWarning, TimeLimit};
@@ -114,6 +115,10 @@ impl Dispatcher {
                 }
             }
         }
+        let Peers { sessions, shares, .. } = &mut self.peers;
+        let all = sessions.iter().map(|session| &session.identity);
+        let weights = all.map(|identity| (identity.number, &identity.entitlement));
+        shares.set_policy(now, self.rules.policy_kind, weights);
         let exceeded = self.exceeded();
         for text in &exceeded {
             self.observability.write(

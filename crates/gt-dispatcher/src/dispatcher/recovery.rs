@@ -147,7 +147,7 @@ impl Dispatcher {
         self.log_answers();
         let incarnation = self.peers.sessions.numbers.next_incarnation();
         self.journal_numbers();
-        let Peers { sessions, workers } = &mut self.peers;
+        let Peers { sessions, workers, shares } = &mut self.peers;
         let Some(session) = sessions.get_mut(peer) else { return Ok(()) };
         let Some(lineage) = &mut session.lineage else {
             return Err("the session has no lineage".into());
@@ -166,6 +166,7 @@ impl Dispatcher {
         }
         (session.planning.templates, session.planning.plans) = (templates, PlanCache::default());
         session.flow.restart();
+        shares.pause(now, session.identity.number);
         session.queue.is_expanded = false;
         session.queue.batches.clear();
         // They are requested again as the log is replayed.

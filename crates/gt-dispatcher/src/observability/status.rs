@@ -5,27 +5,35 @@ use std::time::Duration;
 
 use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
-use gt_ir::status::{AwaitedTensor, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
+use gt_ir::status::{
+    AwaitedTensor, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse,
+    WorkerStatus,
+};
 
 use super::Observability;
 use crate::answers::{PendingAnswers, PendingFetch};
 use crate::peer::PeerId;
 use crate::rules::Rules;
 use crate::sessions::{ClientSession, Sessions};
+use crate::shares::DeviceShares;
 use crate::workers::Workers;
 
 /// The state that a status describes.
 pub(crate) struct Cluster<'a> {
+    pub now: Duration,
     pub sessions: &'a Sessions,
     pub workers: &'a Workers,
+    pub shares: &'a DeviceShares,
     pub answers: &'a PendingAnswers,
     pub observability: &'a Observability,
     pub rules: &'a Rules,
 }
 
 impl Cluster<'_> {
-    /// Returns the status at `now`, for the peer `asker`.
-    pub fn status(&self, now: Duration, asker: PeerId) -> Status {
+    /// Returns the status, for the peer `asker`.
+    pub fn status(&self, asker: PeerId) -> Status {
+        let now = self.now;
+        let users = self.users();
         let reports = &self.observability.reports;
         let workers = self.workers.iter().map(|worker| WorkerStatus {
             id: worker.id,
@@ -44,7 +52,8 @@ impl Cluster<'_> {
             asker: self.sessions.get(asker).map(|session| session.identity.number),
             workers: workers.collect(),
             sessions: self.sessions.iter().map(|session| self.session(session)).collect(),
-            users: self.users(),
+            teams: teams(&users),
+            users,
             dropped: self.observability.dropped,
         }
     }
@@ -58,6 +67,9 @@ impl Cluster<'_> {
             let status = UserStatus { entitlement, busy, ..UserStatus::default() };
             users.insert((team, user), status);
         }
+        for ((team, user), windows) in self.shares.past(self.now) {
+            add(&mut users.entry((team, user)).or_default().windows, windows);
+        }
         for session in self.sessions.iter() {
             let Entitlement { team, user, .. } = &session.identity.entitlement;
             let (bytes, spilled) = session.account.bytes();
@@ -69,6 +81,7 @@ impl Cluster<'_> {
             status.bytes += bytes;
             status.spilled += spilled;
             status.busy += Duration::from_nanos(session.account.device);
+            add(&mut status.windows, self.shares.windows(self.now, session.identity.number));
         }
         users.into_values().collect()
     }
@@ -106,6 +119,7 @@ impl Cluster<'_> {
             busy: Duration::from_nanos(session.account.device),
             anticipated: Duration::from_nanos(session.account.anticipation.time),
             anticipations: session.account.anticipation.count,
+            windows: self.shares.windows(self.now, session.identity.number),
             recoveries: session.lineage.as_ref().map_or(0, |lineage| lineage.recoveries),
             unkept: session.unprotected_reason(),
             waits,
@@ -190,6 +204,30 @@ impl Cluster<'_> {
         let works = session.flow.open > 0 && session.flow.is_busy();
         if works { Waits::Work } else { Waits::Nothing }
     }
+}
+
+/// Returns the teams of users, which are sorted by them.
+fn teams(users: &[UserStatus]) -> Vec<TeamStatus> {
+    let of_team = users.chunk_by(|one, other| one.entitlement.team == other.entitlement.team);
+    let total = |users: &[UserStatus]| {
+        let Entitlement { team, team_weight, .. } = &users[0].entitlement;
+        let (name, weight) = (team.clone(), *team_weight);
+        let mut total = TeamStatus { name, weight, ..TeamStatus::default() };
+        for user in users {
+            total.sessions += user.sessions;
+            total.share += user.share;
+            total.bytes += user.bytes;
+            total.spilled += user.spilled;
+            total.busy += user.busy;
+            add(&mut total.windows, user.windows);
+        }
+        total
+    };
+    of_team.map(total).collect()
+}
+
+fn add(to: &mut [WindowUse; WINDOWS.len()], windows: [WindowUse; WINDOWS.len()]) {
+    to.iter_mut().zip(windows).for_each(|(to, window)| *to += window);
 }
 
 /// Returns the tensor of a request, with what computes it.

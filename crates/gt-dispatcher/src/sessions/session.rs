@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker};
-use gt_ir::{ClientCommand, Incarnation, SessionId, codec};
+use gt_ir::{ClientCommand, Incarnation, SessionId, SlotId, WorkerId, codec};
 
 use super::account::SessionAccount;
 use super::lines::SourceLines;
@@ -244,6 +244,14 @@ impl ClientSession {
             |command: &ClientCommand| matches!(command, ClientCommand::Explain { begin: true, .. });
         let mut queued = self.queue.batches.iter().flat_map(|batch| &batch.commands);
         self.planning.catalogue.recorder.is_some() || queued.any(begins)
+    }
+
+    /// Returns whether it has commands in flight to a worker, of whose lanes `first` is looked at
+    /// first.
+    pub fn is_active_on(&self, worker: WorkerId, first: SlotId) -> bool {
+        let is_busy = |slot: SlotId| self.flow.in_flight(slot).0 > 0;
+        let slots = &self.planning.catalogue.slots;
+        is_busy(first) || slots.all().any(|slot| slots.host(slot) == Some(worker) && is_busy(slot))
     }
 
     /// Returns whether its home slot is on a worker.

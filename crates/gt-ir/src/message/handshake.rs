@@ -10,7 +10,7 @@ use crate::origin::SessionOrigin;
 use crate::record;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 14;
+pub const PROTOCOL_VERSION: u32 = 15;
 
 /// A peer's role, which its key proves and which determines the messages that it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

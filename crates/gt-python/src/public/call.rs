@@ -10,14 +10,14 @@ use pyo3::exceptions::{
     PyAttributeError, PyException, PyRuntimeError, PyStopIteration, PySystemError, PyTypeError,
 };
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use super::present::{ShownName, present};
 use super::result::{Make, public_result};
 use crate::dtype::PyDType;
+use crate::foreign;
 use crate::source;
 use crate::tensor::PyTensor;
 
@@ -41,14 +41,16 @@ pub struct PublicFunction {
     pub function: *mut ffi::PyObject,
     /// What is called instead under autocast, or null.
     pub under_autocast: *mut ffi::PyObject,
-    /// What is called after an error, or instead of the function if an argument is foreign: with
-    /// the positional arguments, the named ones, the error or None, and whether the user's code has
+    /// What is called after an error, or instead of the function if `converts` says so: with the
+    /// positional arguments, the named ones, the error or None, and whether the user's code has
     /// made the call. It returns the result or raises. Null if there is none.
     pub recover: *mut ffi::PyObject,
     /// The object's `__dict__`.
     pub attributes: *mut ffi::PyObject,
     /// The weak references to the object.
     pub weak_references: *mut ffi::PyObject,
+    /// Whether `recover` is called instead of the function if an argument is foreign.
+    pub converts: bool,
     /// Whether errors name the function.
     pub shown: ShownName,
     /// Makes a public function of one that the function returns.
@@ -86,7 +88,7 @@ pub unsafe extern "C" fn call_vector(
     // are called with Python's arguments, unchanged. By the protocol there are as many as `given`.
     unsafe {
         let this = &*this.cast::<PublicFunction>();
-        if this.shown.is_some() && !this.recover.is_null() {
+        if this.converts && !this.recover.is_null() {
             let of_names = if names.is_null() { 0 } else { ffi::PyTuple_Size(names) as usize };
             let given = (count & (usize::MAX >> 1)) + of_names;
             if (0..given).any(|index| is_foreign(*arguments.add(index))) {
@@ -220,7 +222,7 @@ impl PublicFunction {
         let recover = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.recover) };
         // A function that the user has not called leaves the explanation to the one that he has.
         let is_users = !source::is_called_by_gt(py);
-        let explains = self.shown.is_some() || is_users;
+        let explains = self.shown.is_some() || self.converts || is_users;
         // The name of what is no operation is known in Python.
         let names = self.shown.is_none() && is_users;
         let may_recover = error.as_ref().is_none_or(|error| {
@@ -251,8 +253,7 @@ impl PublicFunction {
     }
 }
 
-/// Whether an argument is an array of NumPy's or a tensor of PyTorch's. They have methods of the
-/// same names as GT's tensors, so that a function might return one of their kind.
+/// Whether an argument is an array of NumPy's or a tensor of PyTorch's, or a list that has one.
 ///
 /// # Safety
 /// Python holds the GIL; the argument is an object.
@@ -261,8 +262,34 @@ unsafe fn is_foreign(argument: *mut ffi::PyObject) -> bool {
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the argument is an object.
     let kind = unsafe { ffi::Py_TYPE(argument) };
+    if kind == PyList::type_object_raw(py) {
+        // SAFETY: the argument is a list, which does not change during the loop.
+        return unsafe {
+            (0..ffi::PyList_Size(argument))
+                .any(|index| is_foreign_item(py, ffi::PyList_GetItem(argument, index)))
+        };
+    }
+    if kind == PyTuple::type_object_raw(py) {
+        // SAFETY: the argument is a tuple.
+        return unsafe {
+            (0..ffi::PyTuple_Size(argument))
+                .any(|index| is_foreign_item(py, ffi::PyTuple_GetItem(argument, index)))
+        };
+    }
+    // SAFETY: the argument is an object.
+    unsafe { is_foreign_item(py, argument) }
+}
+
+/// Whether an argument, or an item of a list, is an array of NumPy's or a tensor of PyTorch's.
+///
+/// # Safety
+/// The item is an object.
+unsafe fn is_foreign_item(py: Python<'_>, argument: *mut ffi::PyObject) -> bool {
+    // SAFETY: the argument is an object.
+    let kind = unsafe { ffi::Py_TYPE(argument) };
+    let tensor = PyTensor::type_object_raw(py);
     let plain = [
-        PyTensor::type_object_raw(py),
+        tensor,
         PyInt::type_object_raw(py),
         PyFloat::type_object_raw(py),
         PyList::type_object_raw(py),
@@ -271,15 +298,19 @@ unsafe fn is_foreign(argument: *mut ffi::PyObject) -> bool {
         PyBool::type_object_raw(py),
         PyDType::type_object_raw(py),
     ];
-    // SAFETY: the argument is an object.
-    if plain.contains(&kind) || unsafe { ffi::Py_IsNone(argument) } != 0 {
+    // SAFETY: the argument and the types are objects. Parameters are a subclass of tensors; modules
+    // and most other objects have no operator `@`, unlike arrays.
+    let is_other = |kind| unsafe {
+        ffi::Py_IsNone(argument) != 0
+            || ffi::PyType_IsSubtype(kind, tensor) != 0
+            || ffi::PyType_GetSlot(kind, ffi::Py_nb_matrix_multiply).is_null()
+    };
+    if plain.contains(&kind) || is_other(kind) {
         return false;
     }
-    // SAFETY: the type of an object is an object.
+    // SAFETY: the type of an object is a type.
     let kind = unsafe { Bound::from_borrowed_ptr(py, kind.cast::<ffi::PyObject>()) };
-    let module = kind.getattr(intern!(py, "__module__"));
-    let module = module.and_then(|module| module.extract::<String>()).unwrap_or_default();
-    matches!(module.as_str(), "numpy" | "torch" | "torch.nn.parameter")
+    kind.cast::<PyType>().is_ok_and(foreign::is_foreign)
 }
 
 /// Whether an error is one, and not the end of an iteration or of the program.

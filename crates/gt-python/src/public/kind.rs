@@ -280,18 +280,20 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
 ///     name: the name of the operation, by which errors name it; None for a function that errors do
 ///         not name.
 ///     under_autocast: what is called instead under autocast.
-///     recover: what is called after a TypeError or an AttributeError, or instead of the function if
-///         an argument is an array or a tensor of PyTorch's: with the positional arguments,
+///     recover: what is called after a TypeError or an AttributeError: with the positional arguments,
 ///         the named ones, the error or None, and whether the user's code has made the call; it
 ///         returns the result, or the error itself to have it raised unchanged, or raises another.
+///     converts: whether `recover` is called instead of the function if an argument is an array or a
+///         tensor of PyTorch's.
 #[pyfunction]
-#[pyo3(signature = (function, name=None, under_autocast=None, recover=None))]
+#[pyo3(signature = (function, name=None, under_autocast=None, recover=None, converts=false))]
 fn public_function<'py>(
     py: Python<'py>,
     function: Bound<'py, PyAny>,
     name: Option<String>,
     under_autocast: Option<Bound<'py, PyAny>>,
     recover: Option<Bound<'py, PyAny>>,
+    converts: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let kind = KIND.get_or_try_init(py, || make_type(py))?.bind(py);
@@ -310,8 +312,9 @@ fn public_function<'py>(
         ptr::addr_of_mut!((*fields).recover).write(pointer(recover));
         ptr::addr_of_mut!((*fields).attributes).write(PyDict::new(py).into_ptr());
         ptr::addr_of_mut!((*fields).shown).write(ShownName::new(name));
+        ptr::addr_of_mut!((*fields).converts).write(converts);
         ptr::addr_of_mut!((*fields).make)
-            .write(|function| public_function(function.py(), function, None, None, None));
+            .write(|function| public_function(function.py(), function, None, None, None, false));
         object
     };
     // A function that wraps a public one may have its names among its attributes, so the function's

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 
 use super::PyTensor;
 use crate::{convert, export};
@@ -94,6 +94,9 @@ impl PyTensor {
     }
 
     /// Return a DLPack capsule with a copy of the values in host memory, made through NumPy.
+    ///
+    /// Raises:
+    ///     BufferError: the tensor requires gradients, or `copy` is False.
     #[pyo3(signature = (**options))]
     fn __dlpack__(
         &self,
@@ -103,6 +106,12 @@ impl PyTensor {
         if self.0.requires_grad() {
             return Err(PyBufferError::new_err(
                 "Can't export tensors that require gradient, use tensor.detach()",
+            ));
+        }
+        let copy = options.map(|options| options.get_item("copy")).transpose()?.flatten();
+        if copy.is_some_and(|copy| copy.is(PyBool::new(py, false))) {
+            return Err(PyBufferError::new_err(
+                "__dlpack__: the values are copied to host memory, which copy=False forbids\n  hint: np.asarray(x) shares the memory in which they arrive",
             ));
         }
         if self.0.dtype() == gt::DType::BF16 {

@@ -1,6 +1,7 @@
 //! In-place changes.
 
 use gt::{Scalar, Tensor};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::{PyOperand, PyTensor};
@@ -11,9 +12,14 @@ use crate::{session, source};
 impl PyTensor {
     /// Assign the value and history of another tensor of the same shape, and return this tensor.
     /// Every in-place operation ends with it; errors name `operation`.
-    fn _assign(slf: &Bound<'_, Self>, value: &PyTensor, operation: &str) -> PyResult<Py<PyTensor>> {
+    fn _assign(
+        slf: &Bound<'_, Self>,
+        value: &Bound<'_, PyAny>,
+        operation: &str,
+    ) -> PyResult<Py<PyTensor>> {
         source::note(slf.py());
-        slf.get().0.assign(&value.0, operation).py()?;
+        let this = &slf.get().0;
+        this.assign(&PyOperand::tensor(this, value, operation)?, operation).py()?;
         Ok(slf.clone().unbind())
     }
 
@@ -52,7 +58,15 @@ impl PyTensor {
         let mut value = PyOperand::tensor(this, source, "copy_")?.cast(this.dtype()).py()?;
         if value.shape() != this.shape() {
             let dims: Vec<i64> = this.shape().iter().map(|&dim| dim as i64).collect();
-            value = value.expand(&dims).py()?;
+            value = value.expand(&dims).py().map_err(|error| {
+                if !error.is_instance_of::<PyValueError>(slf.py()) {
+                    return error;
+                }
+                let (given, own) = (value.shape(), this.shape());
+                PyValueError::new_err(format!(
+                    "copy_: shape {given} does not broadcast to {own}, the shape of the tensor"
+                ))
+            })?;
         }
         this.assign(&value, "copy_").py()?;
         Ok(slf.clone().unbind())
@@ -60,11 +74,16 @@ impl PyTensor {
 
     /// Add `tensor * value` in place, in one instruction, and return this tensor.
     #[pyo3(signature = (tensor, value))]
-    fn add_scaled_(slf: &Bound<'_, Self>, tensor: &PyTensor, value: f64) -> PyResult<Py<PyTensor>> {
+    fn add_scaled_(
+        slf: &Bound<'_, Self>,
+        tensor: &Bound<'_, PyAny>,
+        value: f64,
+    ) -> PyResult<Py<PyTensor>> {
         let this = &slf.get().0;
         session::ready(slf.py(), this)?;
         source::note(slf.py());
-        let sum = this.mul_add(&tensor.0, value).py()?;
+        let tensor = PyOperand::tensor(this, tensor, "add_scaled_")?;
+        let sum = this.mul_add(&tensor, value).py()?;
         this.assign(&sum, "add_scaled_").py()?;
         Ok(slf.clone().unbind())
     }

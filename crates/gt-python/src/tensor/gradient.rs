@@ -41,8 +41,9 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_grad(&self, grad: Option<&PyTensor>) -> PyResult<()> {
-        self.0.set_grad(grad.map(|grad| grad.0.clone())).py()
+    fn set_grad(&self, grad: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let grad = grad.map(|given| PyOperand::tensor(&self.0, given, "grad")).transpose()?;
+        self.0.set_grad(grad).py()
     }
 
     /// Add the gradients of this tensor to the `grad` of all leaves that it depends on, or of

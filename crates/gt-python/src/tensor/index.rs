@@ -5,7 +5,7 @@ use gt::tensor::elementwise;
 use gt::tensor::index::Index;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 
 use super::{PyOperand, PyTensor};
 use crate::error::IntoPython;
@@ -47,11 +47,11 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
     }
     let tensor = if let Ok(tensor) = given.cast::<PyTensor>() {
         tensor.get().0.clone()
-    } else if given.is_instance_of::<PyList>() || given.hasattr("__array__")? {
+    } else if is_sequence(given) || given.hasattr("__array__")? {
         // Lists of numbers in an index become int64, not float32 as elsewhere.
         let session = this.0.session();
         let plain = convert::tensor(&session, given, None)?;
-        if plain.dtype() == DType::F32 && given.is_instance_of::<PyList>() {
+        if plain.dtype() == DType::F32 && is_sequence(given) {
             convert::tensor(&session, given, Some(DType::I64))?
         } else {
             plain
@@ -74,6 +74,13 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
         return Ok(Index::Tensor(tensor.cast(DType::Bool).py()?));
     }
     Ok(Index::Tensor(tensor))
+}
+
+/// Whether an entry of an index is a sequence of indices.
+fn is_sequence(given: &Bound<'_, PyAny>) -> bool {
+    given.is_instance_of::<PyList>()
+        || given.is_instance_of::<PyTuple>()
+        || given.is_instance_of::<PyRange>()
 }
 
 fn entries(this: &PyTensor, key: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {

@@ -5,9 +5,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use gt::{Asked, Session, Shape, TensorData};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyTuple, PyType};
+use pyo3::types::{PyComplex, PyFloat, PyTuple, PyType};
 
-use super::PyTensor;
+use super::{PyOperand, PyTensor};
 use crate::dtype::PyDType;
 use crate::error::IntoPython;
 use crate::{dtype, export, session, source};
@@ -185,8 +185,8 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_data(&self, value: &PyTensor) -> PyResult<()> {
-        self.0.set_data(&value.0).py()
+    fn set_data(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.set_data(&PyOperand::tensor(&self.0, value, "data")?).py()
     }
 
     /// Return the only element as a Python number. Waits until it is computed.
@@ -209,25 +209,31 @@ impl PyTensor {
         Ok(PyComplex::from_doubles(py, real, imaginary).into_any().unbind())
     }
 
-    fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
-        Ok(self.one_element(py, "int")?.as_i64())
-    }
-
-    fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
-        match self.one_element(py, "index")? {
-            gt::Scalar::Int(value) => Ok(value),
-            _ => Err(PyTypeError::new_err(format!(
-                "only an integer tensor can be an index, this one is {}",
-                self.0.dtype()
-            ))),
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.one_element(py, "int")? {
+            // Python's errors for infinities and NaN, and integers of any size.
+            gt::Scalar::Float(value) => PyFloat::new(py, value).call_method0("__int__"),
+            value => Ok(value.as_i64().into_pyobject(py)?.into_any()),
         }
     }
 
+    fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
+        let (dtype, shape) = (self.0.dtype(), self.0.shape());
+        if dtype.is_float() || dtype.is_complex() || shape.numel() != 1 {
+            let hint = if shape.numel() == 1 { "convert it by int()" } else { "index it first" };
+            return Err(PyTypeError::new_err(format!(
+                "only integer tensors of a single element can be converted to an index, this one is {dtype} of shape {shape}\n  hint: {hint}"
+            )));
+        }
+        Ok(self.one_element(py, "index")?.as_i64())
+    }
+
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.0.shape().numel() != 1 {
-            return Err(PyValueError::new_err(format!(
-                "a tensor of shape {} is neither true nor false\n  hint: use any() or all()",
-                self.0.shape()
+        let shape = self.0.shape();
+        if shape.numel() != 1 {
+            let count = if shape.numel() == 0 { "no values" } else { "more than one value" };
+            return Err(PyRuntimeError::new_err(format!(
+                "Boolean value of Tensor with {count} is ambiguous, its shape is {shape}\n  hint: use any() or all()"
             )));
         }
         if self.0.is_batched() {
@@ -248,15 +254,18 @@ impl PyTensor {
 
     fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
         let py = slf.py();
-        if slf.get().0.shape().numel() == 1 && !spec.is_empty() {
+        // As in PyTorch, a subclass is formatted as any object: a parameter shows what it is.
+        let is_plain = slf.is_exact_instance_of::<PyTensor>();
+        if slf.get().0.rank() == 0 && is_plain {
             return slf.get().item(py)?.bind(py).call_method1("__format__", (spec,))?.extract();
         }
         if spec.is_empty() {
             return Ok(slf.str()?.to_string());
         }
+        let (kind, shape) = (slf.get_type().name()?, slf.get().0.shape());
+        let hint = if is_plain { "index it first" } else { "format its item()" };
         Err(PyTypeError::new_err(format!(
-            "a tensor of shape {} cannot be formatted as '{spec}'\n  hint: index it first, or use str()",
-            slf.get().0.shape()
+            "unsupported format string passed to {kind}.__format__: '{spec}', for shape {shape}\n  hint: {hint}, or use str()"
         )))
     }
 

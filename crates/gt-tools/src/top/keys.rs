@@ -1,5 +1,6 @@
 //! Keys, and the view that the user has chosen with them.
 
+use gt_ir::status::WINDOWS;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// The effect of a key.
@@ -55,6 +56,8 @@ pub struct Keys {
     pub has_help: bool,
     /// Whether users are shown instead of sessions.
     pub shows_users: bool,
+    /// The index of the window of which device time is shown.
+    pub window: usize,
 }
 
 impl Keys {
@@ -92,6 +95,7 @@ impl Keys {
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('s') => self.order = self.order.next(),
             KeyCode::Char('u') => self.shows_users = !self.shows_users,
+            KeyCode::Char('w') => self.window = (self.window + 1) % WINDOWS.len(),
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Char('h' | '?') => self.has_help = !self.has_help,
             KeyCode::Down | KeyCode::Char('j') => self.scrolled += 1,
@@ -125,6 +129,10 @@ mod tests {
         assert_eq!(keys.press(KeyEvent::from(KeyCode::Esc)), Action::Draw);
         assert_eq!(keys.filter, "");
         assert_eq!(keys.press(KeyEvent::from(KeyCode::Esc)), Action::Leave);
+        press(&mut keys, "ww");
+        assert_eq!(WINDOWS[keys.window].0, "10min");
+        press(&mut keys, "w");
+        assert_eq!(WINDOWS[keys.window].0, "10s");
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(keys.press(interrupt), Action::Leave);
     }

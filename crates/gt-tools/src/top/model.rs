@@ -270,6 +270,7 @@ mod tests {
             busy: Duration::from_millis(busy),
             anticipated: Duration::ZERO,
             anticipations: 0,
+            windows: Default::default(),
             recoveries: 0,
             unkept: String::new(),
             waits: Waits::Work,

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use gt_ir::entitlement::Entitlement;
 use gt_ir::event::Activity;
-use gt_ir::status::Report;
+use gt_ir::status::{Report, WINDOWS, WindowUse};
 use serde_json::{Map, Value, json};
 
 use super::model::Model;
 use super::view::{users, waits};
-use crate::words::{UNKNOWN, bytes, duration, held, number};
+use crate::words::{UNKNOWN, bytes, duration, held, number, windows};
 
 /// Returns a status as text.
 pub fn plain(model: &Model, title: &str) -> String {
@@ -51,11 +51,12 @@ pub fn plain(model: &Model, title: &str) -> String {
         let rates = model.rates(session);
         let _ = writeln!(
             out,
-            "session {}: {}/s, uses {:.0} % of all workers, share {:.0} %, {}, slots on {}, waits for {}",
+            "session {}: {}/s, uses {:.0} % of all workers, share {:.0} %, used {}, {}, slots on {}, waits for {}",
             session.name,
             number(rates.instructions),
             100.0 * rates.used,
             100.0 * session.share,
+            windows(&session.windows),
             bytes(session.bytes),
             carriers(&session.slots),
             waits(session, status.now)
@@ -68,14 +69,27 @@ pub fn plain(model: &Model, title: &str) -> String {
         };
         let _ = writeln!(
             out,
-            "user {}{of}: {} session{}, share {:.0} %, {} of device time, {}, quotas {}",
+            "user {}{of}: {} session{}, share {:.0} %, used {}, {} of device time, {}, quotas {}",
             users::name(user),
             user.sessions,
             if user.sessions == 1 { "" } else { "s" },
             100.0 * user.share,
+            windows(&user.windows),
             duration(user.busy.as_secs_f64()),
             users::memory(user),
             users::quotas(user)
+        );
+    }
+    for team in status.teams.iter().filter(|team| !team.name.is_empty()) {
+        let _ = writeln!(
+            out,
+            "team {}: {} session{}, share {:.0} %, used {}, {} of device time",
+            team.name,
+            team.sessions,
+            if team.sessions == 1 { "" } else { "s" },
+            100.0 * team.share,
+            windows(&team.windows),
+            duration(team.busy.as_secs_f64()),
         );
     }
     out
@@ -121,6 +135,15 @@ fn carriers(slots: &[(u32, String)]) -> String {
 fn quotas(entitlement: &Entitlement) -> Vec<Value> {
     let quotas = entitlement.memory.iter();
     quotas.map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect()
+}
+
+/// Returns windows by name, each with its seconds of device time.
+fn windows_json(of: &[WindowUse; WINDOWS.len()]) -> Value {
+    let each = WINDOWS.iter().zip(of).map(|((name, _), window)| {
+        let (entitled, used) = (window.entitled.as_secs_f64(), window.used.as_secs_f64());
+        (name.to_string(), json!({"entitled_seconds": entitled, "used_seconds": used}))
+    });
+    Value::Object(each.collect())
 }
 
 /// Returns a status as JSON.
@@ -184,6 +207,7 @@ pub fn json(model: &Model, title: &str) -> String {
             "device_seconds": session.busy.as_secs_f64(),
             "anticipated_seconds": session.anticipated.as_secs_f64(),
             "anticipations": session.anticipations,
+            "windows": windows_json(&session.windows),
             "behind": session.behind,
             "waits_for": waits(session, status.now),
         })
@@ -197,9 +221,22 @@ pub fn json(model: &Model, title: &str) -> String {
             "priority": user.entitlement.priority,
             "share": user.share,
             "device_seconds": user.busy.as_secs_f64(),
+            "windows": windows_json(&user.windows),
             "bytes": user.bytes,
             "spilled_bytes": user.spilled,
             "memory_quotas": quotas(&user.entitlement),
+        })
+    });
+    let teams = status.teams.iter().map(|team| {
+        json!({
+            "team": team.name,
+            "weight": team.weight,
+            "sessions": team.sessions,
+            "share": team.share,
+            "device_seconds": team.busy.as_secs_f64(),
+            "windows": windows_json(&team.windows),
+            "bytes": team.bytes,
+            "spilled_bytes": team.spilled,
         })
     });
     let all = json!({
@@ -209,6 +246,7 @@ pub fn json(model: &Model, title: &str) -> String {
         "workers": workers.collect::<Vec<_>>(),
         "sessions": sessions.collect::<Vec<_>>(),
         "users": users.collect::<Vec<_>>(),
+        "teams": teams.collect::<Vec<_>>(),
     });
     format!("{all:#}\n")
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gt_ir::entitlement::Holding;
+use gt_ir::failure::OUT_OF_MEMORY;
 use gt_ir::message::Failure;
 use gt_ir::{Meta, SourceId, TensorId};
 
@@ -111,7 +112,7 @@ impl<E: Engine> Device<E> {
         let worker = self.stats.name.as_str();
         Arc::new(match &lane.memory.failure_if_short {
             Some(no_room) => no_room.failure(operation, bytes, worker, line),
-            None => Failure::new(operation, "there is no memory for it", worker, line),
+            None => Failure::new(operation, OUT_OF_MEMORY, worker, line),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use gt_ir::SourceId;
 use gt_ir::entitlement::{Holding, Other};
+use gt_ir::failure::OUT_OF_MEMORY;
 use gt_ir::message::Failure;
 
 /// A limit that a lane would exceed.
@@ -45,10 +46,11 @@ impl NoRoom {
     pub fn failure(&self, operation: String, need: u64, worker: &str, line: SourceId) -> Failure {
         let ExceededLimit { holder, allowed, held, records, more } = &self.exceeded;
         let (needs, allowed, held) = (bytes(need + more), bytes(*allowed), bytes(*held));
-        let mut reason = match holder.as_str() {
-            "" => format!("it needs {needs}, and {held} of the worker's {allowed} are held"),
-            _ => format!("it needs {needs}, and {holder} holds {held} of {allowed} on this worker"),
+        let held = match holder.as_str() {
+            "" => format!("{held} of the worker's {allowed} are held"),
+            _ => format!("{holder} holds {held} of {allowed} on this worker"),
         };
+        let mut reason = format!("{OUT_OF_MEMORY}: it needs {needs}, and {held}");
         if *records > 0 {
             let records = bytes(*records);
             reason

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gt import _gt
+from gt._calls import brief
 from gt._lines import warn
 from gt.ops.autocast import cast, set_lower, state
 
@@ -66,6 +67,8 @@ class autocast:
             raise RuntimeError(
                 f"User specified an unsupported autocast device_type '{device_type}'"
             )
+        if not isinstance(enabled, (bool, int)):
+            raise TypeError(f"enabled is {brief(enabled)}, expected True or False")
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else _float(dtype)
         if enabled and self.fast_dtype not in (_gt.bfloat16, _gt.float16):

@@ -6,6 +6,7 @@ from typing import Any
 
 import gt
 from gt import _gt
+from gt._calls import brief
 from gt._gt import Tensor
 from gt.autograd import no_grad
 
@@ -55,6 +56,8 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ):
+        if not isinstance(init_scale, (int, float)):
+            raise TypeError(f"GradScaler: init_scale is {brief(init_scale)}, expected a number")
         if enabled and growth_factor <= 1:
             raise ValueError(f"GradScaler: growth_factor is {growth_factor}, expected more than 1")
         if enabled and backoff_factor >= 1:
@@ -78,9 +81,11 @@ class GradScaler:
             return outputs * self._scale
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(output) for output in outputs)
-        if hasattr(outputs, "__iter__"):
+        if hasattr(outputs, "__iter__") and not isinstance(outputs, (str, bytes)):
             return map(self.scale, outputs)
-        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+        raise ValueError(
+            f"outputs must be a Tensor or an iterable of Tensors, not {brief(outputs)}"
+        )
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, before they are clipped.

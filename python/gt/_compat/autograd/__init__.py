@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from gt import _gt
+from gt._calls import brief, check_callable
 from gt._gt import Tensor, is_grad_enabled
 from gt._lines import warn
 from gt._paths import add_modules
@@ -62,6 +63,7 @@ class _GradMode:
         return cast(F, self._decorated(function))
 
     def _decorated(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        check_callable("the decorated function", function)
         if inspect.isgeneratorfunction(function):
             return self._generator(function)
 
@@ -143,6 +145,8 @@ class set_grad_enabled(_GradMode):
             raise TypeError(
                 "set_grad_enabled: mode must be a bool, as in @gt.set_grad_enabled(False)"
             )
+        if not isinstance(mode, (bool, int)):
+            raise TypeError(f"set_grad_enabled: mode is {brief(mode)}, expected True or False")
         made = object.__new__(cls)
         made.mode, made.previous = bool(mode), []
         made.before = _gt.set_grad_enabled(made.mode)

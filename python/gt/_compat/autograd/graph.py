@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from gt._absent import absent
 from gt._gt import Tensor
 from gt._public import show_callers
 from gt.ops.registry import extend_tensor
 
 __all__ = ["Node"]
+
+save_on_cpu = absent(
+    "gt.autograd.graph.save_on_cpu",
+    "workers keep what a backward pass needs, and move what does not fit in memory to their "
+    "--spill-dir; gt.utils.checkpoint.checkpoint keeps less",
+)
 
 
 class Node:

@@ -4,7 +4,7 @@ import contextlib
 from typing import Any
 
 from gt._absent import absent_names
-from gt._gt import synchronize
+from gt._gt import OutOfMemoryError, synchronize
 from gt._legacy import (
     BFloat16Tensor,
     BoolTensor,
@@ -19,7 +19,6 @@ from gt._legacy import (
 )
 from gt._paths import add_modules
 from gt._public import show_callers
-from gt._questions import OutOfMemoryError
 from gt.random import manual_seed as _manual_seed
 from gt.random import seed as _seed
 

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
+from gt._calls import brief
 from gt._lines import warn
+
+
+def check_sources(dataset: Any, sampler: Any, batch_sampler: Any) -> None:
+    """Check that samples can be read, and that samplers can be iterated over.
+
+    Raises:
+        TypeError: the dataset has no samples, or a sampler yields nothing.
+    """
+    if not any(hasattr(dataset, name) for name in ("__getitem__", "__getitems__", "__iter__")):
+        raise TypeError(
+            f"dataset is {brief(dataset)}, expected a Dataset, a list, or what a loop iterates over"
+        )
+    for name, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if value is not None and not isinstance(value, Iterable):
+            raise TypeError(f"{name} is {brief(value)}, expected a Sampler or an iterable")
 
 
 def check_workers(
@@ -14,8 +32,11 @@ def check_workers(
     """Check the arguments that concern workers.
 
     Raises:
+        TypeError: the number of workers is not an integer.
         ValueError: a number is out of range, or an option is given that needs workers.
     """
+    if not isinstance(num_workers, Integral):
+        raise TypeError(f"num_workers is {brief(num_workers)}, expected an integer")
     if num_workers < 0:
         raise ValueError(
             f"num_workers option should be non-negative, but got {num_workers}; "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import gt
+from gt._calls import brief
 from gt._gt import Tensor
 
 from . import convert
@@ -26,12 +27,18 @@ def default_collate(batch: Sequence[Any]) -> Any:
         batch: the samples, all of the same structure.
 
     Raises:
+        IndexError: there are no samples.
+        KeyError: a dict lacks a key of the first one.
         TypeError: a sample has or contains an unsupported type.
         RuntimeError: arrays differ in shape, or lists in length.
 
     >>> gt.data.default_collate([{"x": 1, "y": "a"}, {"x": 2, "y": "b"}])
     {'x': tensor([1, 2], dtype=int64), 'y': ['a', 'b']}
     """
+    if not isinstance(batch, Sequence | np.ndarray | Tensor):
+        raise TypeError(f"default_collate: batch is {brief(batch)}, expected a list of samples")
+    if not len(batch):
+        raise IndexError("default_collate: the batch has no samples, expected one or more")
     first = batch[0]
     if isinstance(first, Tensor) and not convert.makes_arrays():
         _check_shapes(batch)
@@ -53,7 +60,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, str | bytes):
         return batch
     if isinstance(first, Mapping):
-        columns = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        columns = {key: default_collate(_column(batch, key)) for key in first}
         return convert.of_kind(first, columns)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*map(default_collate, zip(*batch, strict=True)))
@@ -66,6 +73,17 @@ def default_collate(batch: Sequence[Any]) -> Any:
         values = [default_collate(column) for column in zip(*batch, strict=True)]
         return values if isinstance(first, tuple) else convert.of_kind(first, values)
     raise TypeError(f"default_collate: {_EXPECTED} {type(first)}")
+
+
+def _column(batch: Sequence[Any], key: Any) -> list[Any]:
+    """Return what each sample, a dict, has under a key."""
+    for number, sample in enumerate(batch):
+        if key not in sample:
+            raise KeyError(
+                f"default_collate: sample {number} of the batch has no key {key!r}, which the "
+                "first sample has"
+            )
+    return [sample[key] for sample in batch]
 
 
 def default_convert(data: Any) -> Any:

@@ -139,6 +139,7 @@ class DataLoader(Generic[T_co]):
         pin_memory_device: str = "",
         in_order: bool = True,
     ):
+        arguments.check_sources(dataset, sampler, batch_sampler)
         arguments.check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = fetch.is_iterable(dataset)
         if iterable:

@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from gt._calls import brief
+
 from . import order
 
 T_co = TypeVar("T_co", covariant=True)
@@ -118,6 +120,8 @@ class SubsetRandomSampler(SeededSampler):
     """
 
     def __init__(self, indices: Sequence[int], generator: Any = None):
+        if not isinstance(indices, Sized):
+            raise TypeError(f"indices is {brief(indices)}, expected a list of indices")
         self.indices = indices
         self.generator = order.as_source(generator, "SubsetRandomSampler")
 

@@ -7,6 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+#: The backends of PyTorch.
+_BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "fake")
+
 _ONE_PROCESS = (
     "one process drives all workers\n"
     "  hint: start the program once, with python and not torchrun; gt.signal shards over workers"
@@ -129,7 +132,7 @@ def init_process_group(
         device_id: accepted as in PyTorch; it has no effect.
 
     Raises:
-        ValueError: there is a group already.
+        ValueError: there is a group already, or the backend is unknown.
         RuntimeError: several processes are asked for.
 
     >>> gt.distributed.init_process_group("gloo", rank=0, world_size=1)
@@ -139,6 +142,7 @@ def init_process_group(
     """
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
+    _check_backend(backend or "gloo")
     size = world_size if world_size >= 0 else int(os.environ.get("WORLD_SIZE", "1"))
     number = rank if rank >= 0 else int(os.environ.get("RANK", "0"))
     if size != 1 or number != 0:
@@ -146,6 +150,16 @@ def init_process_group(
             f"init_process_group: got rank {number} of {size} processes, but {_ONE_PROCESS}"
         )
     _Members.world = ProcessGroup(backend or "gloo")
+
+
+def _check_backend(backend: str) -> None:
+    """Check the name of a backend, or those of several devices, as in `cpu:gloo,cuda:nccl`."""
+    for part in str(backend).lower().split(","):
+        if part.rpartition(":")[2] not in _BACKENDS:
+            raise ValueError(
+                f"init_process_group: backend is {backend!r}, expected one of "
+                f"{', '.join(_BACKENDS)}, or one for each device as in 'cpu:gloo,cuda:nccl'"
+            )
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:

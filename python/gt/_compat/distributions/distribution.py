@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gt
+from gt._calls import brief
 from gt._gt import Tensor
 from gt._lines import warn
 
@@ -136,17 +137,17 @@ class Distribution:
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
         """The constraint of each parameter, by name."""
-        raise NotImplementedError
+        raise self._without("arg_constraints")
 
     @property
     def support(self) -> Any:
         """The constraint that all values of the distribution satisfy."""
-        raise NotImplementedError
+        raise self._without("support")
 
     @property
     def mean(self) -> Tensor:
         """The mean."""
-        raise NotImplementedError
+        raise self._without("mean")
 
     @property
     def mode(self) -> Tensor:
@@ -156,7 +157,7 @@ class Distribution:
     @property
     def variance(self) -> Tensor:
         """The variance."""
-        raise NotImplementedError
+        raise self._without("variance")
 
     @property
     def stddev(self) -> Tensor:
@@ -170,7 +171,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw values as differentiable functions of the parameters (reparameterization)."""
-        raise NotImplementedError
+        raise self._without("rsample")
 
     def sample_n(self, n: int) -> Tensor:
         """Draw n values (deprecated: use `sample((n,))`)."""
@@ -182,15 +183,15 @@ class Distribution:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the probability or density at `value`."""
-        raise NotImplementedError
+        raise self._without("log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return the cumulative distribution function: the probability of at most `value`."""
-        raise NotImplementedError
+        raise self._without("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile of a probability: the inverse of `cdf`."""
-        raise NotImplementedError
+        raise self._without("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all values of a discrete distribution along axis 0.
@@ -198,17 +199,27 @@ class Distribution:
         The shape is (number of values,) + batch_shape + event_shape; without `expand` the batch
         axes have length 1.
         """
-        raise NotImplementedError
+        raise self._without("enumerate_support")
 
     def entropy(self) -> Tensor:
         """Return the entropy in nats, of shape batch_shape."""
-        raise NotImplementedError
+        raise self._without("entropy")
 
     def perplexity(self) -> Tensor:
         """Return the exponential of the entropy."""
         return self.entropy().exp()
 
+    def _without(self, name: str) -> NotImplementedError:
+        """Return the error that the distribution does not define something."""
+        hint = "\n  hint: sample() draws values without gradients" if name == "rsample" else ""
+        return NotImplementedError(f"{type(self).__name__} has no {name}{hint}")
+
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Any:
+        if not isinstance(sample_shape, Iterable) or isinstance(sample_shape, str):
+            raise TypeError(
+                f"sample_shape is {brief(sample_shape)}, expected a tuple of lengths\n"
+                "  hint: (3,) for three samples"
+            )
         return gt.Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _check_sample(self, value: Any) -> None:

@@ -42,7 +42,15 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     tensors = [value for value in values if isinstance(value, Tensor)]
     dtype = tensors[0].dtype if tensors else gt.get_default_dtype()
     parts = [v if isinstance(v, Tensor) else gt.tensor(v, dtype=dtype) for v in values]
-    shape = gt.broadcast_shapes(*(part.shape for part in parts))
+    shapes = [part.shape for part in parts]
+    try:
+        shape = gt.broadcast_shapes(*shapes)
+    except ValueError:
+        given = " and ".join(str(tuple(shape)) for shape in shapes)
+        raise ValueError(
+            f"the parameters have shapes {given}, which do not broadcast\n"
+            "  hint: each pair of axes, counted from the right, must be equal or have a 1"
+        ) from None
     return tuple(part if part.shape == shape else part.expand(shape) for part in parts)
 
 

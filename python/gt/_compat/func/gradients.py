@@ -6,6 +6,7 @@ from typing import Any
 
 import gt
 from gt import _gt
+from gt._calls import brief, check_callable
 from gt._gt import Tensor
 from gt.autograd import enable_grad, is_grad_enabled
 from gt.ops.annotations import P
@@ -50,6 +51,7 @@ def grad_and_value(
     >>> gt.func.grad_and_value(lambda x: x**3)(gt.tensor(2.0))
     (tensor(12., dtype=float32), tensor(8., dtype=float32))
     """
+    check_callable("func", func)
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -220,6 +222,7 @@ def jacrev(
     tensor([[2., 0.],
             [0., 4.]], dtype=float32)
     """
+    check_callable("func", func)
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -271,6 +274,7 @@ class _Pullback:
         has_aux: bool,
         name: str,
     ):
+        check_callable("func", func)
         several = isinstance(argnums, tuple)
         numbers = argnums if isinstance(argnums, tuple) else (argnums,)
         places = _places(numbers, len(args), name)
@@ -345,6 +349,10 @@ class _Pullback:
 def _places(argnums: tuple[int, ...], count: int, name: str) -> list[int]:
     """Return the positions of the arguments to differentiate by, counted from the front."""
     for argnum in argnums:
+        if not isinstance(argnum, int):
+            raise TypeError(
+                f"{name}: argnums is {brief(argnum)}, expected the number of an argument"
+            )
         if not -count <= argnum < count:
             raise RuntimeError(f"{name}: Got argnum={argnum}, but only {count} positional inputs")
     places = [argnum % count for argnum in argnums]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gt import _gt
+from gt._calls import check_callable
 from gt._gt import Tensor
 from gt.ops.annotations import P, T
 
@@ -53,6 +54,7 @@ def vmap(
         )
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    check_callable("func", func)
     call = _Call(func, in_dims, out_dims, randomness)
 
     @functools.wraps(func, updated=())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gt
+from gt._calls import brief
 from gt._gt import Tensor
 from gt.ops.annotations import T
 
@@ -47,6 +48,8 @@ def functional_call(
     """
     given = _joined(parameter_and_buffer_dicts)
     target: Any = module
+    if not isinstance(target, gt.nn.Module):
+        raise TypeError(f"module is {brief(module)}, expected a gt.nn.Module")
     places = {name: (holder, key) for name, holder, key in target._tensor_places()}
     if unknown := [name for name in given if name not in places]:
         raise KeyError(f"functional_call: the module has no parameter or buffer '{unknown[0]}'")

@@ -12,6 +12,7 @@ from . import init
 from .lazy import LazyModuleMixin, UninitializedBuffer, UninitializedParameter
 from .module import Module
 from .parameter import Parameter
+from .sizes import sizes
 
 
 class _NormBase(Module):
@@ -33,6 +34,7 @@ class _NormBase(Module):
     ):
         super().__init__()
         made: dict[str, Any] = {"device": device, "dtype": dtype}
+        sizes("num_features", num_features, 1)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         for name, wanted in (("weight", affine), ("bias", affine and bias)):

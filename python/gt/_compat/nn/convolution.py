@@ -12,7 +12,7 @@ from gt.nn import functional as F
 from . import init
 from .module import Module
 from .parameter import Parameter
-from .sizes import per_axis
+from .sizes import per_axis, sizes
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -144,10 +144,10 @@ class _ConvNd(_Convolution):
         super().__init__(
             in_channels,
             out_channels,
-            per_axis(kernel_size, axes),
-            per_axis(stride, axes),
-            padding if isinstance(padding, str) else per_axis(padding, axes),
-            per_axis(dilation, axes),
+            sizes("kernel_size", kernel_size, axes),
+            sizes("stride", stride, axes),
+            padding if isinstance(padding, str) else sizes("padding", padding, axes),
+            sizes("dilation", dilation, axes),
             False,
             per_axis(0, axes),
             groups,

@@ -14,6 +14,8 @@ class are: a loop over the options would take longer than a small function.
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Callable
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -113,7 +115,8 @@ def _write_constructor(cls: type[Forwarding]) -> None:
     if hasattr(cls, "__post_init__"):
         passed = [name for name, of in cls._declared.items() if _is_init_only(of.annotation)]
         lines.append(f"self.__post_init__({', '.join(passed)})")
-    namespace = {of.name: of.default for of in ordered} | {"Forwarding": Forwarding}
+    namespace = _types_of(cls) | {of.name: of.default for of in ordered}
+    namespace |= {"Forwarding": Forwarding, "__name__": __name__}
     source = f"def __init__({', '.join(parameters)}):\n    " + "\n    ".join(lines)
     exec(compile(source, __file__, "exec"), namespace)
     constructor = _belongs_to(cls, namespace["__init__"])
@@ -144,7 +147,8 @@ def _call(cls: type[Forwarding], name: str, operands: str) -> Callable[..., Any]
     call = f"{owner}.{function.__name__}({', '.join([operands, *passed])})"
     # Under this file's name it is not a line of the user's program.
     code = compile(f"lambda self, {operands}: {call}", __file__, "eval")
-    method = eval(code, {"functional": functional, "Tensor": Tensor})
+    namespace = {"functional": functional, "Tensor": Tensor, "__name__": __name__}
+    method = eval(code, namespace)
     method.__name__, method.__doc__ = name, getattr(Forwarding, name).__doc__
     return _belongs_to(cls, method)
 
@@ -162,6 +166,16 @@ def _attributes(cls: type[Forwarding]) -> tuple[str, ...]:
 
 def _is_init_only(annotation: Any) -> bool:
     return isinstance(annotation, str) and annotation.startswith("InitVar[")
+
+
+def _types_of(cls: type[Forwarding]) -> dict[str, Any]:
+    """Return what the annotations of the options name, for `typing.get_type_hints`.
+
+    They are written in the modules of the class and its bases.
+    """
+    names = {name for of in cls._declared.values() for name in re.findall(r"\w+", of.annotation)}
+    modules = [vars(sys.modules[base.__module__]) for base in reversed(cls.__mro__)]
+    return {name: known[name] for known in modules for name in names & known.keys()}
 
 
 def _type_of(parameter: Parameter) -> str:

@@ -7,9 +7,18 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from gt._calls import check_callable
 from gt._gt import Tensor
+from gt._public import show_callers
 from gt.autograd import Function
 from gt.func.tree import flatten, unflatten
+
+__all__ = [
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
 
 
 class RemovableHandle:
@@ -57,7 +66,12 @@ class Flagged:
 
 
 def add_hook(hooks: OrderedDict[Any, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
-    """Add a hook to the end of a table, or to its front, and return its handle."""
+    """Add a hook to the end of a table, or to its front, and return its handle.
+
+    Raises:
+        TypeError: the hook cannot be called.
+    """
+    check_callable("hook", hook.function if isinstance(hook, Flagged) else hook)
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:
@@ -247,3 +261,6 @@ def _replaced(what: str, given: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
             f"{what} returned {len(given)} gradients, expected {len(grads)}, or None"
         )
     return given
+
+
+show_callers(globals())

@@ -13,7 +13,7 @@ from . import init
 from .forwarding import Forwarding, options
 from .module import Module
 from .parameter import Parameter
-from .sizes import per_axis
+from .sizes import per_axis, sizes
 
 
 class _Scaled(Module):
@@ -63,7 +63,7 @@ class LayerNorm(_Scaled):
         dtype: Any = None,
     ):
         super().__init__()
-        self.normalized_shape = per_axis(normalized_shape, 1)
+        self.normalized_shape = sizes("normalized_shape", normalized_shape, 1)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         made = {"device": device, "dtype": dtype}
         self._register(self.normalized_shape, elementwise_affine, bias, made)

@@ -110,7 +110,7 @@ class RNNBase(Module):
 
     # Forward.
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Tensor | Any, Any]:
+    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> tuple[Tensor | Any, Any]:
         """Return the last layer's output at all time steps, and the last states of each layer.
 
         Args:

@@ -104,7 +104,7 @@ class AveragedModel(Module):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
-        self.module = copy.deepcopy(model)
+        self.add_module("module", copy.deepcopy(model))
         self.register_buffer("n_averaged", gt.tensor(0, dtype=gt.int64))
         self.avg_fn, self.multi_avg_fn = avg_fn, multi_avg_fn
         self.use_buffers = use_buffers

@@ -50,9 +50,12 @@ class PyTorchEngine(Engine):
     open_device = staticmethod(open_device)
 
     def __init__(self, device: int | str | None = None, autocast: str | None = None):
+        given = "autocast" if autocast else "GT_AUTOCAST"
         autocast = autocast or os.environ.get("GT_AUTOCAST") or None
         if autocast not in (None, "bfloat16", "float16"):
-            raise ValueError(f"autocast is {autocast!r}, expected 'bfloat16' or 'float16'")
+            raise ValueError(
+                f"{given}: the dtype is {autocast!r}, expected 'bfloat16' or 'float16'"
+            )
         self.autocast = DTYPES[autocast] if autocast else None
         #: The device's copies, memory and graph capture.
         self.hardware = self.open_device(device)

@@ -57,6 +57,8 @@ _initialized = True
 
 #: The errors of workers, whatever their reason.
 AcceleratorError = gt.WorkerError
+#: The class of errors for lack of a worker's memory.
+OutOfMemoryError = torch.OutOfMemoryError
 
 #: Whether the device has float16, and MAGMA, a library for CUDA.
 has_half, has_magma = True, False
@@ -71,6 +73,7 @@ __all__ = [
     *tensors.TENSORS,
     *tensors.STORAGES,
     "AcceleratorError",
+    "OutOfMemoryError",
     "Event",
     "Stream",
     "StreamContext",

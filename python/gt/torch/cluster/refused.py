@@ -33,7 +33,6 @@ _TABLE = (
     ("get_per_process_memory_fraction set_per_process_memory_fraction", _QUOTA),
     ("clock_rate power_draw temperature utilization", _HARDWARE),
     ("CudaError DeferredCudaCallError check_error cudaStatus", _ERRORS),
-    ("OutOfMemoryError", f'{_ERRORS}, with "out of memory" in their text'),
     ("cudart current_blas_handle current_solver_handle gds green_contexts", _CUDA),
     ("GreenContext", _CUDA),
     ("ExternalStream get_stream_from_external", _STREAMS),

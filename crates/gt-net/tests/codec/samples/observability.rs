@@ -6,7 +6,8 @@ use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
 use gt_ir::status::{
-    AwaitedTensor, Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus,
+    AwaitedTensor, Report, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits,
+    WindowUse, WorkerStatus,
 };
 use gt_ir::{SessionId, SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
@@ -85,6 +86,10 @@ pub fn report() -> Report {
     }
 }
 
+fn windows() -> [WindowUse; WINDOWS.len()] {
+    WINDOWS.map(|(_, length)| WindowUse { entitled: length / 2, used: length / 3 })
+}
+
 pub fn status() -> Status {
     let session = |number, waits| SessionStatus {
         number,
@@ -102,6 +107,7 @@ pub fn status() -> Status {
         busy: Duration::from_millis(7),
         anticipated: Duration::from_micros(400),
         anticipations: 1 << 33,
+        windows: windows(),
         recoveries: 2,
         unkept: "no".into(),
         waits,
@@ -147,6 +153,17 @@ pub fn status() -> Status {
             bytes: 1 << 34,
             spilled: 1 << 33,
             busy: Duration::from_secs(70),
+            windows: windows(),
+        }],
+        teams: vec![TeamStatus {
+            name: "vision".into(),
+            weight: 3,
+            sessions: 2,
+            share: 0.5,
+            bytes: 1 << 34,
+            spilled: 1 << 33,
+            busy: Duration::from_secs(70),
+            windows: windows(),
         }],
         dropped: 5,
     }

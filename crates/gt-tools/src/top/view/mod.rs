@@ -108,11 +108,13 @@ fn help() -> Vec<Line<'static>> {
         "queue   instructions sent to a worker and not done yet",
         "used    the part of the time of all workers that a session uses",
         "share   the part that it is entitled to, by the weights of the policy",
+        "in 10s  the device time that it used, and was entitled to while it had work",
         "",
         "q, Esc, Ctrl-C   leave",
         "space, p         pause: the screen stands still, the cluster does not",
         "s                sort sessions by used, rate, memory, name",
-        "u                users, with all of their sessions, or each session",
+        "u                users and teams, with all of their sessions, or each session",
+        "w                device time in the last 10 s, 1 min or 10 min, on a wide screen",
         "/                show only names that contain what is typed",
         "Tab              the next dispatcher on this machine",
         "arrows, j, k     scroll the workers",
@@ -143,14 +145,19 @@ fn draw_body(frame: &mut Frame, area: Rect, shown: &View, status: &Status) {
     lines.push(workers::legend(upper.width));
     frame.render_widget(Paragraph::new(lines), upper);
     let room = usize::from(lower.height).saturating_sub(1);
+    let window = shown.keys.window;
     let mut lines = Vec::new();
     if shown.keys.shows_users {
-        lines.push(users::head(lower.width));
+        lines.push(users::head(window, lower.width));
         let named = status.users.iter().filter(|user| has_name(users::name(user)));
-        lines.extend(named.take(room).map(|user| users::line(user, lower.width)));
+        let users = named.map(|user| users::line(user, window, lower.width));
+        let has_teams = status.teams.iter().any(|team| !team.name.is_empty());
+        let teams = status.teams.iter().filter(|team| has_teams && has_name(&team.name));
+        let teams = teams.map(|team| users::team(team, window, lower.width));
+        lines.extend(users.chain(teams).take(room));
     } else {
-        lines.push(sessions::head(lower.width));
-        let of = |session| sessions::line(session, shown.model, status.now, lower.width);
+        lines.push(sessions::head(window, lower.width));
+        let of = |session| sessions::line(session, shown.model, status.now, window, lower.width);
         lines.extend(sessions.into_iter().take(room).map(of));
     }
     frame.render_widget(Paragraph::new(lines), lower);
@@ -172,13 +179,21 @@ mod tests {
     use gt_ir::SessionId;
     use gt_ir::entitlement::{Entitlement, MemoryQuota};
     use gt_ir::event::Activity;
-    use gt_ir::status::{AwaitedTensor, Report, UserStatus, Waits};
+    use gt_ir::status::{AwaitedTensor, Report, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse};
     use gt_ir::{SessionOrigin, TensorId, WorkerId};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
     use super::super::text;
     use super::*;
+
+    /// Three quarters of the entitlement are used.
+    fn windows(busy: u64) -> [WindowUse; WINDOWS.len()] {
+        WINDOWS.map(|(_, length)| {
+            let used = Duration::from_millis(busy).min(length);
+            WindowUse { used, entitled: used * 4 / 3 }
+        })
+    }
 
     fn status(now: u64, busy: u64) -> Status {
         let now = Duration::from_secs(now);
@@ -227,6 +242,7 @@ mod tests {
             busy: Duration::from_millis(busy),
             anticipated: Duration::ZERO,
             anticipations: 0,
+            windows: windows(busy),
             recoveries: 0,
             unkept: String::new(),
             waits,
@@ -237,6 +253,7 @@ mod tests {
             share: 1.0,
             bytes: 4 << 30,
             busy: Duration::from_millis(2 * busy),
+            windows: windows(2 * busy),
             ..UserStatus::default()
         };
         let quota = MemoryQuota { holder: "team vision".into(), bytes: 1 << 30 };
@@ -246,12 +263,21 @@ mod tests {
             Entitlement { user, team, user_weight: 3, memory, ..Entitlement::default() };
         let ada =
             UserStatus { entitlement, busy: Duration::from_secs(5000), ..UserStatus::default() };
+        let none = TeamStatus { weight: 1, sessions: 2, share: 1.0, ..TeamStatus::default() };
+        let vision = TeamStatus {
+            name: "vision".into(),
+            weight: 1,
+            busy: Duration::from_secs(5000),
+            windows: windows(5_000_000),
+            ..TeamStatus::default()
+        };
         Status {
             asker: None,
             now,
             workers: (0..3).map(worker).collect(),
             sessions: vec![session(SessionId(1), Waits::Room), session(SessionId(2), value)],
             users: vec![nobody, ada],
+            teams: vec![none, vision],
             dropped: 0,
         }
     }
@@ -294,8 +320,8 @@ mod tests {
         let typing = Keys { is_typing: true, filter: "gpu1".into(), ..Keys::default() };
         check("filtered", &screen(80, 12, &typing, None));
         let users = Keys { shows_users: true, ..Keys::default() };
-        check("users", &screen(110, 12, &users, None));
-        check("help", &screen(80, 16, &Keys { has_help: true, ..Keys::default() }, None));
+        check("users", &screen(110, 14, &users, None));
+        check("help", &screen(80, 18, &Keys { has_help: true, ..Keys::default() }, None));
     }
 
     #[test]

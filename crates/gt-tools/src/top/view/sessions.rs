@@ -8,8 +8,8 @@ use ratatui::text::Line;
 
 use super::super::keys::SessionOrder;
 use super::super::model::Model;
-use super::cut;
-use crate::words::{bytes, number};
+use super::{cut, users};
+use crate::words::{bytes, number, used_of};
 
 pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: SessionOrder) {
     match order {
@@ -24,10 +24,12 @@ pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Sessio
 }
 
 /// The names of the columns.
-pub(super) fn head(width: u16) -> Line<'static> {
+pub(super) fn head(window: usize, width: u16) -> Line<'static> {
     let name = name_width(width);
-    let further =
-        if is_wide(width) { format!("{:>6} {:>8} ", "share", "device") } else { String::new() };
+    let further = match is_wide(width) {
+        true => format!("{:>6} {:>11} ", "share", users::window_head(window)),
+        false => String::new(),
+    };
     let text = format!(
         "{:<name$} {:>8} {:>6} {further}{:>13}  {}",
         "session", "rate/s", "used", "memory", "waits for"
@@ -39,12 +41,12 @@ pub(super) fn line(
     session: &SessionStatus,
     model: &Model,
     now: Duration,
+    window: usize,
     width: u16,
 ) -> Line<'static> {
     let (name, rates) = (name_width(width), model.rates(session));
-    let (share, device) = (100.0 * session.share, session.busy.as_secs_f64());
-    let further =
-        if is_wide(width) { format!("{share:>5.0}% {device:>6.1} s ") } else { String::new() };
+    let (share, used) = (100.0 * session.share, used_of(&session.windows[window]));
+    let further = if is_wide(width) { format!("{share:>5.0}% {used:>11} ") } else { String::new() };
     let text = format!(
         "{:<name$} {:>8} {:>5.0}% {further}{:>13}  {}",
         cut_name(&session.name, name),

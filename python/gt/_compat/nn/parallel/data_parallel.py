@@ -28,7 +28,7 @@ class DataParallel(Module):
         self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
     ):
         super().__init__()
-        self.module = module
+        self.add_module("module", module)
         self.device_ids: list[int] = []
         self.dim = dim
 

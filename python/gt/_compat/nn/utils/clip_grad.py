@@ -96,6 +96,7 @@ def clip_grad_norm_(
     >>> gt.nn.utils.clip_grad_norm_([weight], max_norm=1.0)
     tensor(5., dtype=float32)
     """
+    max_norm = float(max_norm)
     is_generator = isinstance(parameters, types.GeneratorType)
     listed = _listed(parameters)
     if is_generator and not listed:

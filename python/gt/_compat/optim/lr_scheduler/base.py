@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
+from gt._calls import brief
 from gt._gt import Tensor
 from gt._lines import warn
 
@@ -128,6 +130,19 @@ def checked_optimizer(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
+
+
+def check_period(name: str, value: Any) -> None:
+    """Check that a number of epochs can divide others.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is 0.
+    """
+    if not isinstance(value, (Real, Tensor)):
+        raise TypeError(f"{name} is {brief(value)}, expected a number of epochs")
+    if isinstance(value, Real) and value == 0:
+        raise ValueError(f"{name} is 0, expected 1 or more epochs")
 
 
 def copied(rate: Any) -> Any:

@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gt._calls import brief
+
 from ..optimizer import Optimizer
-from .base import LRScheduler, rates_of
+from .base import LRScheduler, check_period, rates_of
 
 
 class _OfFunctions(LRScheduler):
@@ -83,6 +85,7 @@ class StepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ):
+        check_period("step_size", step_size)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -108,6 +111,8 @@ class MultiStepLR(LRScheduler):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ):
+        if not isinstance(milestones, Iterable):
+            raise TypeError(f"milestones is {brief(milestones)}, expected a list of epochs")
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -243,6 +248,7 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ):
+        check_period("T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 

@@ -1,0 +1,78 @@
+"""The types of the dicts in a `gt.Status`."""
+
+from typing import TypedDict
+
+
+class Window(TypedDict):
+    """Device time in a window, in seconds on all workers."""
+
+    entitled_seconds: float
+    used_seconds: float
+
+
+#: The windows by name: "10s", "1min" and "10min".
+Windows = dict[str, Window]
+
+
+class WorkerRow(TypedDict):
+    """A worker; a value that is not known is None."""
+
+    number: int
+    name: str
+    engine: str | None
+    tensors: int | None
+    bytes: int | None
+    spilled_bytes: int | None
+    snapshot_bytes: int | None
+    snapshot_disk_bytes: int | None
+    queued: int
+    busy_for: float | None
+
+
+class _Totals(TypedDict):
+    share: float
+    device_seconds: float
+    windows: Windows
+    bytes: int
+    spilled_bytes: int
+
+
+class _Entitled(_Totals):
+    user: str
+    team: str
+    weights: tuple[int, int]
+    priority: int
+    memory_quotas: list[tuple[str, int]]
+
+
+class SessionRow(_Entitled):
+    """A session."""
+
+    number: int
+    name: str
+    program: str
+    login: str
+    host: str
+    slots: list[str]
+    seconds: float
+    instructions: int
+    open: int
+    queued: int
+    recoveries: int
+    unkept: str
+    behind: list[str]
+    waits_for: str
+
+
+class UserRow(_Entitled):
+    """A user, with the sums over the sessions."""
+
+    sessions: int
+
+
+class TeamRow(_Totals):
+    """A team, with the sums over the sessions of its users."""
+
+    team: str
+    weight: int
+    sessions: int
