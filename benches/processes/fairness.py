@@ -1,8 +1,9 @@
 """One client of benches/fairness.py: computes for some seconds, and reports its work.
 
 Reads a line `SECONDS` from standard input for each round. A client that floods answers with the
-units of work that were done in time, those in all, and the seconds that they took; one that asks
-answers with the time of each fetch.
+units of work that were done in time, those in all, and the seconds that they took; one that loops
+waits for each unit of its work, and answers with the units done; one that asks, every 20 ms or in a
+burst every second, answers with the milliseconds of each answer.
 """
 
 import queue
@@ -128,15 +129,34 @@ def flood(work, each: float, until: float, chunk: float) -> tuple[int, int]:
     return done[0], done[1]
 
 
-def ask(work, until: float) -> list[float]:
+def ask(work, until: float, pause: float = 0.02) -> list[float]:
     """Fetch a value every 20 ms; return the milliseconds that each fetch took."""
     times = []
     while time.monotonic() < until:
         start = time.perf_counter()
         work().sum().item()
         times.append((time.perf_counter() - start) * 1e3)
-        time.sleep(0.02)
+        time.sleep(pause)
     return times
+
+
+def loop(work, until: float) -> int:
+    """Compute and wait for a value until a time; return how many were."""
+    count = 0
+    while time.monotonic() < until:
+        work().sum().item()
+        count += 1
+    return count
+
+
+def bursts(work, each: float, until: float) -> list[float]:
+    """Compute for 20 ms every second; return the milliseconds until each answer."""
+    count = max(1, round(0.02 / each))
+
+    def burst() -> gt.Tensor:
+        return run(work, count)
+
+    return ask(burst, until, pause=1.0)
 
 
 def main() -> None:
@@ -155,6 +175,12 @@ def main() -> None:
         until = time.monotonic() + float(line)
         if kind == "ask":
             print(*ask(works[0], until), flush=True)
+            continue
+        if kind == "bursts":
+            print(*bursts(works[0], each[0], until), flush=True)
+            continue
+        if kind == "loop":
+            print(loop(works[0], until), flush=True)
             continue
         counts = [(0, 0)] * threads
         start = time.monotonic()

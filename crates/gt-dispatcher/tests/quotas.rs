@@ -239,7 +239,7 @@ fn sessions_of_absent_clients_count_and_are_named() {
 fn a_new_policy_applies_to_connected_sessions() {
     let mut world = World::new(2, Rules::default());
     world.connect(11, "ada", "");
-    let usage = Usage { device: 5_000_000, bytes: 1000, spilled: 0 };
+    let usage = Usage { device: 5_000_000, bytes: 1000, ..Usage::default() };
     let lane = LaneId { incarnation: Incarnation(1), slot: SlotId(0) };
     world.report(WorkerToServer::LaneDone { lane, weight: 0, usage });
     let rule = PolicyRule { share: Some(9), sessions: Some(0), ..PolicyRule::default() };

@@ -101,9 +101,29 @@ pub struct Usage {
     pub bytes: u64,
     /// The spilled bytes.
     pub spilled: u64,
+    pub anticipation: Anticipation,
 }
 
-record!(struct Usage { device, bytes, spilled });
+record!(struct Usage { device, bytes, spilled, anticipation });
+
+/// How a worker's device was kept idle for a session that was about to ask again. The time is a part of
+/// the session's device time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Anticipation {
+    /// Nanoseconds.
+    pub time: u64,
+    /// How often it was.
+    pub count: u64,
+}
+
+record!(struct Anticipation { time, count });
+
+impl std::ops::AddAssign for Anticipation {
+    fn add_assign(&mut self, other: Anticipation) {
+        self.time = self.time.saturating_add(other.time);
+        self.count = self.count.saturating_add(other.count);
+    }
+}
 
 /// The bytes that a team, a user or a key may hold on each worker, in all sessions together.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -68,6 +68,13 @@ pub struct LaneId {
 
 record!(struct LaneId { incarnation, slot });
 
+impl LaneId {
+    /// Returns the first lane of a session.
+    pub fn first(incarnation: Incarnation) -> LaneId {
+        LaneId { incarnation, slot: SlotId(0) }
+    }
+}
+
 id! {
     /// Identifies an exchange of a session; slots begin exchanges in this order.
     TransferId(u64)

@@ -118,6 +118,10 @@ pub struct SessionStatus {
     pub spilled: u64,
     /// The device time that it has used on all workers.
     pub busy: Duration,
+    /// How long devices were kept idle for it as it was about to ask again, which is a part of that
+    /// time, and how often.
+    pub anticipated: Duration,
+    pub anticipations: u64,
     pub windows: [WindowUse; WINDOWS.len()],
     /// The number of times that its tensors were restored.
     pub recoveries: u64,
@@ -131,8 +135,16 @@ pub struct SessionStatus {
 
 record!(struct SessionStatus {
     number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
-    windows, recoveries, unkept, waits, behind,
+    anticipated, anticipations, windows, recoveries, unkept, waits, behind,
 });
+
+impl SessionStatus {
+    /// Returns how long devices were kept idle for it each time; `None` if they were not.
+    pub fn mean_anticipation(&self) -> Option<Duration> {
+        let mean = self.anticipated.as_nanos().checked_div(u128::from(self.anticipations))?;
+        Some(Duration::from_nanos(mean as u64))
+    }
+}
 
 /// A user, with the totals of the user's sessions.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -22,6 +22,9 @@ use crate::{HEARTBEAT, SILENCE};
 /// waking a processor takes as long as a round trip through three processes.
 const LOOK: Duration = Duration::from_micros(200);
 
+/// The shortest time for which a socket can sleep.
+const LEAST: Duration = Duration::from_millis(1);
+
 /// The number of descriptors that a link needs: for the context, the socket, its monitor, the
 /// connection, and name resolution.
 const DESCRIPTORS: usize = 12;
@@ -241,8 +244,9 @@ impl DealerLink {
             self.check()?;
             return self.take();
         }
-        let until = Instant::now() + LOOK.min(limit);
-        while !self.quiet && Instant::now() < until {
+        let is_short = limit < LEAST;
+        let until = Instant::now() + if is_short { limit } else { LOOK };
+        while (is_short || !self.quiet) && Instant::now() < until {
             if let Some(frames) = self.take()? {
                 return Ok(Some(frames));
             }
@@ -250,6 +254,10 @@ impl DealerLink {
                 return Ok(None);
             }
             std::thread::yield_now();
+        }
+        if is_short {
+            self.check()?;
+            return self.take();
         }
         let until = Instant::now().checked_add(limit);
         loop {

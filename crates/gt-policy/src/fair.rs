@@ -19,7 +19,9 @@ pub const SLICE: u64 = 10_000_000;
 /// Each node counts the device time that it has used, divided by its weight (its virtual time). At each
 /// level the node with the smallest virtual time is next; the session that was served last continues
 /// until it is a slice ahead. A node that was idle is set forward to the virtual time of its siblings minus
-/// one quantum: it is served at once, and has no claim to the time that it left unused.
+/// one quantum: it is served at once, and has no claim to the time that it left unused. If it was further
+/// behind when it was last served, it still is: a session that thinks for a moment keeps its claim (lag:
+/// Stoica and Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995).
 ///
 /// A session that computes on several devices is boosted where its lanes on other devices wait for it,
 /// as long as it is not a slice ahead. So its lanes run at the same time, without messages between
@@ -47,6 +49,8 @@ struct ShareNode {
     /// The device time used, divided by the weight.
     used: u64,
     weight: u64,
+    /// How far it was behind the virtual time of its siblings when it was last served.
+    lag: u64,
     /// The virtual time of the child that was served last.
     reached: u64,
     /// The number of sessions below.
@@ -188,7 +192,7 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for (node, reached) in path.into_iter().zip(self.reached(path)) {
             let node = &mut self.nodes[node];
-            let earliest = reached.saturating_sub(QUANTUM * SCALE / node.weight);
+            let earliest = reached.saturating_sub(node.lag.max(QUANTUM * SCALE / node.weight));
             node.used = node.used.max(earliest);
         }
     }
@@ -199,19 +203,22 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
         }
     }
 
-    fn next(&mut self, ready: &[K]) -> Option<usize> {
-        let (mut index, mut session) =
+    fn peek(&self, ready: &[K]) -> Option<usize> {
+        let (index, session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
         // Boosted sessions precede the one that was served last.
         for other in self.boosted.iter().copied().chain(self.last) {
             let place = ready.iter().position(|session| *session == other);
-            if let Some(place) = place
-                && !self.is_ahead(other, session)
-            {
-                (index, session) = (place, other);
-                break;
+            if place.is_some() && !self.is_ahead(other, session) {
+                return place;
             }
         }
+        Some(index)
+    }
+
+    fn next(&mut self, ready: &[K]) -> Option<usize> {
+        let index = self.peek(ready)?;
+        let session = ready[index];
         self.last = Some(session);
         self.boosted.retain(|other| *other != session);
         if let Some(&[team, user, node]) = self.sessions.get(&session) {
@@ -233,10 +240,11 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
 
     fn charge(&mut self, session: K, cost: u64) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
-        for node in path {
+        for (node, reached) in path.into_iter().zip(self.reached(path)) {
             let node = &mut self.nodes[node];
             let share = u128::from(cost) * u128::from(SCALE) / u128::from(node.weight);
             node.used = node.used.saturating_add(share.min(u128::from(u64::MAX)) as u64);
+            node.lag = reached.saturating_sub(node.used);
         }
     }
 }

@@ -33,7 +33,7 @@ impl<K: SessionKey> Policy<K> for Fifo<K> {
         self.arrivals.insert(session, self.count);
     }
 
-    fn next(&mut self, ready: &[K]) -> Option<usize> {
+    fn peek(&self, ready: &[K]) -> Option<usize> {
         let arrival = |session: &K| self.arrivals.get(session).copied().unwrap_or(u64::MAX);
         (0..ready.len()).min_by_key(|index| (arrival(&ready[*index]), ready[*index]))
     }

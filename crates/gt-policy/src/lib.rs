@@ -5,10 +5,12 @@
 //!
 //! - [`fair`]: equal shares, by weights; [`fifo`]: in the order of arrival; [`priority`]: the
 //!   highest first.
+//! - [`think`]: how long sessions take from an answer to their next question.
 
 mod fair;
 mod fifo;
 mod priority;
+mod think;
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -18,6 +20,7 @@ use gt_ir::entitlement::{Entitlement, PolicyKind};
 pub use fair::{Fair, QUANTUM, SLICE};
 pub use fifo::Fifo;
 pub use priority::Priority;
+pub use think::ThinkTimes;
 
 /// What a caller names its sessions by. Among equals the lower one is first.
 pub trait SessionKey: Copy + Ord + Hash + Debug + Send + 'static {}
@@ -39,9 +42,14 @@ pub trait Policy<K: SessionKey>: Send {
     /// on this one.
     fn boost(&mut self, _session: K) {}
 
-    /// Returns the session that is served next, as an index into `ready`, which has no duplicates;
-    /// `None` if it is empty.
-    fn next(&mut self, ready: &[K]) -> Option<usize>;
+    /// Returns the session that is next, as an index into `ready`, which has no duplicates; `None` if it
+    /// is empty.
+    fn peek(&self, ready: &[K]) -> Option<usize>;
+
+    /// Like [`Policy::peek`], for a session that is served now.
+    fn next(&mut self, ready: &[K]) -> Option<usize> {
+        self.peek(ready)
+    }
 
     /// Whether the device stays reserved for a session that waits for data from its lanes on other
     /// devices: it would be served before all that are `ready`. Not while a lower boosted session is

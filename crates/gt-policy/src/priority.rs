@@ -19,6 +19,20 @@ impl<K> Priority<K> {
     }
 }
 
+impl<K: SessionKey> Priority<K> {
+    fn priority(&self, session: K) -> u32 {
+        self.priorities.get(&session).copied().unwrap_or(0)
+    }
+
+    /// Returns the sessions with the highest priority: their indices, and themselves.
+    fn highest(&self, ready: &[K]) -> (Vec<usize>, Vec<K>) {
+        let highest = ready.iter().map(|session| self.priority(*session)).max();
+        let has_highest = |session: K| Some(self.priority(session)) == highest;
+        let found = ready.iter().copied().enumerate().filter(|(_, session)| has_highest(*session));
+        found.unzip()
+    }
+}
+
 impl<K: SessionKey> Policy<K> for Priority<K> {
     fn admit(&mut self, session: K, entitlement: &Entitlement) {
         self.priorities.insert(session, entitlement.priority);
@@ -38,20 +52,22 @@ impl<K: SessionKey> Policy<K> for Priority<K> {
         self.fair.boost(session);
     }
 
+    fn peek(&self, ready: &[K]) -> Option<usize> {
+        let (first, sessions) = self.highest(ready);
+        self.fair.peek(&sessions).map(|index| first[index])
+    }
+
     fn next(&mut self, ready: &[K]) -> Option<usize> {
-        let priority = |session: &K| self.priorities.get(session).copied().unwrap_or(0);
-        let highest = ready.iter().map(priority).max()?;
-        let first: Vec<usize> =
-            (0..ready.len()).filter(|index| priority(&ready[*index]) == highest).collect();
-        let sessions: Vec<K> = first.iter().map(|index| ready[*index]).collect();
+        let (first, sessions) = self.highest(ready);
         self.fair.next(&sessions).map(|index| first[index])
     }
 
     fn reserves(&self, session: K, ready: &[K]) -> bool {
-        let priority = |session: &K| self.priorities.get(session).copied().unwrap_or(0);
-        let own = priority(&session);
-        let equals: Vec<K> = ready.iter().copied().filter(|other| priority(other) == own).collect();
-        ready.iter().all(|other| priority(other) <= own) && self.fair.reserves(session, &equals)
+        let own = self.priority(session);
+        let is_equal = |other: &K| self.priority(*other) == own;
+        let equals: Vec<K> = ready.iter().copied().filter(is_equal).collect();
+        ready.iter().all(|other| self.priority(*other) <= own)
+            && self.fair.reserves(session, &equals)
     }
 
     fn charge(&mut self, session: K, cost: u64) {

@@ -60,6 +60,34 @@ proptest! {
         }
     }
 
+    /// So are they if sessions think for a moment after each turn, while none of the others is served.
+    #[test]
+    fn sessions_that_think_keep_their_claims(
+        weights in prop::collection::vec(1u32..20, 2..5),
+        costs in prop::collection::vec(SLICE / 50..2 * SLICE, 5),
+    ) {
+        let mut fair = Fair::default();
+        let ready: Vec<u32> = (0..weights.len() as u32).collect();
+        for (session, weight) in ready.iter().zip(&weights) {
+            fair.admit(*session, &entitlement(0, 0, *weight));
+            fair.wake(*session);
+        }
+        let mut used = vec![0; weights.len()];
+        let most = *costs.iter().max().unwrap();
+        while used.iter().sum::<u64>() < 400 * most {
+            let index = fair.next(&ready).unwrap();
+            fair.charge(ready[index], costs[index]);
+            used[index] += costs[index];
+            fair.wake(ready[index]);
+        }
+        let allowed = most + SLICE;
+        for (one, other) in used.iter().zip(&weights).zip(used.iter().zip(&weights).skip(1)) {
+            let shares = [one, other].map(|(used, weight)| *used as f64 / f64::from(*weight));
+            let allowed = allowed as f64 * (1.0 / f64::from(*one.1) + 1.0 / f64::from(*other.1)) + 1.0;
+            prop_assert!((shares[0] - shares[1]).abs() <= allowed, "{used:?} by {weights:?}");
+        }
+    }
+
     /// Teams get equal shares whatever the number of their users, and users of a team whatever the number
     /// of their sessions.
     #[test]

@@ -298,6 +298,8 @@ fn convert_session<'py>(
     set_entitlement(&dict, &session.entitlement)?;
     dict.set_item("share", session.share)?;
     dict.set_item("device_seconds", session.busy.as_secs_f64())?;
+    dict.set_item("anticipated_seconds", session.anticipated.as_secs_f64())?;
+    dict.set_item("anticipations", session.anticipations)?;
     set_windows(&dict, &session.windows)?;
     dict.set_item("behind", &session.behind)?;
     let waits = match &session.waits {

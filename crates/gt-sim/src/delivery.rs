@@ -1,6 +1,6 @@
 //! Delivers messages to dispatcher, workers and clients, and puts their output on links.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gt_dispatcher::{FromPeer, PeerId, ToPeer};
 use gt_ir::message::{
@@ -27,6 +27,13 @@ impl World {
             }
         }
         self.send_to_server(client, message);
+    }
+
+    /// Like [`World::send_from_client`], at a time to come.
+    pub fn send_at(&mut self, at: Duration, client: PeerId, message: impl Into<FromPeer>) {
+        let now = std::mem::replace(&mut self.now, at);
+        self.send_from_client(client, message);
+        self.now = now;
     }
 
     pub(crate) fn send_to_server(&mut self, from: PeerId, message: impl Into<FromPeer>) {
@@ -106,6 +113,7 @@ impl World {
 
     /// Passes something to a worker's core.
     fn pass(&mut self, to: PeerId, input: WorkerInput) {
+        self.set_clock(to);
         let Some(worker) = self.workers.get_mut(&to) else { return };
         let mut out = Vec::new();
         worker.handle(input, &mut out);

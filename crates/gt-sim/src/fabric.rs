@@ -158,6 +158,10 @@ impl JoiningEngine {
 impl Engine for JoiningEngine {
     forward_to_native!();
 
+    fn now(&self) -> Duration {
+        self.native.now()
+    }
+
     fn name(&self) -> &str {
         "joining"
     }

@@ -46,10 +46,6 @@ macro_rules! forward_to_native {
         fn judge(&mut self, program: &mut Self::Program, wrong: Option<&str>) {
             self.native.judge(program, wrong);
         }
-
-        fn now(&self) -> std::time::Duration {
-            self.native.now()
-        }
     };
 }
 

@@ -41,6 +41,10 @@ impl MortalEngine {
 impl Engine for MortalEngine {
     forward_to_native!();
 
+    fn now(&self) -> Duration {
+        self.native.now()
+    }
+
     fn name(&self) -> &str {
         "mortal"
     }

@@ -9,7 +9,7 @@
 //! - [`faults`]: links that break, are slow or silent; workers that crash and restart.
 //! - [`driver`]: runs a real client session in a world.
 //! - [`fabric`]: engines with collectives; `slow`: engines with calls that are
-//!   paused; `forwarding`: what they share.
+//!   paused; `timed`: engines with virtual time; `forwarding`: what they share.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
 //! - [`deaths`]: repeated deaths, after which every bit is that of an undisturbed run.
 //! - `power`: all processes die at once, and resume from their disks.
@@ -35,8 +35,10 @@ mod mutate;
 mod power;
 mod restart;
 mod slow;
+mod timed;
 mod world;
 
 pub use accounts::Traffic;
+pub use chance::Chance;
 pub use links::Delays;
 pub use world::World;

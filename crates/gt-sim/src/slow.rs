@@ -82,6 +82,10 @@ impl PausableCall<Tensor> for SlowCall {
 impl Engine for SlowEngine {
     forward_to_native!();
 
+    fn now(&self) -> Duration {
+        self.native.now()
+    }
+
     fn name(&self) -> &str {
         "slow"
     }

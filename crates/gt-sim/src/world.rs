@@ -20,6 +20,7 @@ use crate::links::{Delays, End, Flight, LinkEvents, Load};
 use crate::power::WorkerFolder;
 use crate::restart::DurableWorld;
 use crate::slow::SlowEngine;
+use crate::timed::{self, DeviceClock, TimedEngine};
 
 /// The most steps until nothing more happens.
 const MOST_STEPS: u64 = 1_000_000;
@@ -86,6 +87,8 @@ pub struct World {
     pub(crate) unread: BTreeSet<PeerId>,
     /// The first worker that used the folder of each worker.
     pub(crate) owners: BTreeMap<PeerId, PeerId>,
+    /// The clocks of workers' devices, if operations take virtual time.
+    pub(crate) clocks: BTreeMap<PeerId, DeviceClock>,
     next_peer: u64,
     /// The number of delivered messages.
     pub delivered: u64,
@@ -138,6 +141,7 @@ impl World {
             states: BTreeMap::new(),
             unread: BTreeSet::new(),
             owners: BTreeMap::new(),
+            clocks: BTreeMap::new(),
             next_peer: 1,
             delivered: 0,
         };
@@ -161,7 +165,12 @@ impl World {
     }
 
     pub(crate) fn begin_worker(&mut self, peer: PeerId, name: String) {
-        let mut core = self.make_worker(name.clone());
+        let mut core: Box<dyn Work> = if self.options.is_timed {
+            let clock = self.clocks.entry(peer).or_default().clone();
+            Box::new(Worker::new(name.clone(), TimedEngine::new(clock)).with_options(self.options))
+        } else {
+            self.make_worker(name.clone())
+        };
         if self.has_states {
             core.keep_records();
             self.states.entry(peer).or_default();
@@ -197,7 +206,7 @@ impl World {
         Hello::Worker(WorkerHello {
             fabric,
             // A small quantum, so that iterations are split.
-            rate: 1 << 16,
+            rate: if self.options.is_timed { timed::RATE } else { 1 << 16 },
             is_durable: self.has_states,
             // Other workers are notified of those that return.
             endpoint: if self.has_states { format!("worker {number}") } else { String::new() },
@@ -339,9 +348,18 @@ impl World {
 
     /// Runs a worker's turn.
     fn compute(&mut self, peer: PeerId) {
+        if let Some(clock) = self.clocks.get(&peer)
+            && clock.now() > self.now
+        {
+            // It still computes.
+            let (from, to) = (peer.into(), peer.into());
+            return self.links.put(clock.now(), Flight { from, to, load: Load::Turn });
+        }
+        let begin = self.set_clock(peer);
         let Some(worker) = self.workers.get_mut(&peer) else { return };
         let mut out = Vec::new();
         let goes_on = worker.step(&mut out);
+        self.now = self.clocks.get(&peer).map_or(begin, DeviceClock::now);
         if self.died.as_ref().is_some_and(|died| died.swap(false, Ordering::Relaxed)) {
             // Its unsent messages are lost; a new worker replaces it.
             self.crash(peer, NoticeDelay::Soon);
@@ -353,9 +371,20 @@ impl World {
         }
         self.send_out(peer, out);
         if goes_on {
-            self.links.turn(self.now, peer);
+            let worker = self.workers.get(&peer).filter(|_| self.options.is_timed);
+            let held = worker.and_then(|worker| worker.held_for()).unwrap_or_default();
+            self.links.turn(self.now + held, peer);
         }
+        self.now = begin;
         self.let_meet(false);
+    }
+
+    /// Sets a worker's clock forward to the time, which it returns.
+    pub(crate) fn set_clock(&self, peer: PeerId) -> Duration {
+        if let Some(clock) = self.clocks.get(&peer) {
+            clock.set_forward(self.now);
+        }
+        self.now
     }
 
     /// Steps until nothing more happens.

@@ -8,6 +8,7 @@ mod hostile;
 mod hotpaths;
 mod journal;
 mod memory;
+mod mixes;
 mod movement;
 mod programs;
 mod sharding;

@@ -127,12 +127,26 @@ fn holds(status: &Status, name: &str) -> String {
 fn used(status: &Status, name: &str) -> String {
     match status.sessions.iter().find(|session| session.name == name) {
         Some(session) => format!(
-            "{name}, whose share is {:.0} % and which has used {} of device time, {}",
+            "{name}, whose share is {:.0} % and which has used {} of device time, {}{}",
             100.0 * session.share,
             time(session.busy),
-            lately(&session.windows[0])
+            lately(&session.windows[0]),
+            anticipated(session)
         ),
         None => name.to_string(),
+    }
+}
+
+/// `, and for which workers wait, as it asks every 0.4 ms`
+fn anticipated(session: &SessionStatus) -> String {
+    match session.mean_anticipation() {
+        Some(mean) => format!(
+            ", and for which workers wait as it asks again after {} ({} times, {} in all)",
+            time(mean),
+            grouped(session.anticipations),
+            time(session.anticipated)
+        ),
+        None => String::new(),
     }
 }
 
@@ -174,6 +188,8 @@ mod tests {
             bytes: 1 << 20,
             spilled: 0,
             busy: Duration::from_millis(1500),
+            anticipated: Duration::ZERO,
+            anticipations: 0,
             windows: WINDOWS
                 .map(|(_, length)| WindowUse { used: length / 4, entitled: length / 2 }),
             recoveries: 0,
@@ -193,10 +209,16 @@ mod tests {
             behind: vec!["train.py eve@box #2".into()],
             ..session(1, "ada", value)
         };
-        let sessions = vec![ada, session(2, "eve", Waits::Room)];
+        let eve = SessionStatus {
+            anticipated: Duration::from_millis(2),
+            anticipations: 5,
+            ..session(2, "eve", Waits::Room)
+        };
+        let sessions = vec![ada, eve];
         let status = Status { now: Duration::from_secs(4), sessions, ..Status::default() };
         let wants = "train.py ada@box #1 waits for a value: sum, on worker 0, for 3.00 s.\n\
-            With work on the same workers: train.py eve@box #2, whose share is 50 % and which has used 1.50 s of device time, 2.5 s of it in the last 10 s, in which it was entitled to 5.0 s.\n\
+            With work on the same workers: train.py eve@box #2, whose share is 50 % and which has used 1.50 s of device time, 2.5 s of it in the last 10 s, in which it was entitled to 5.0 s, \
+            and for which workers wait as it asks again after 400.0 us (5 times, 2.00 ms in all).\n\
             Of the device time that it was entitled to, it has used 2.5 of 5.0 s in 10s, 15.0 of 30.0 s in 1min, 150.0 of 300.0 s in 10min.\n\
             Its share is 50 % of their time; it has used 1.50 s of device time, and holds 1.0 MB.\n";
         for name in ["train.py ada@box #1", "#1", "1", "ada", "ada@box"] {

@@ -146,6 +146,8 @@ mod tests {
             bytes: 0,
             spilled: 0,
             busy: Duration::ZERO,
+            anticipated: Duration::ZERO,
+            anticipations: 0,
             windows: Default::default(),
             recoveries: 0,
             unkept: String::new(),

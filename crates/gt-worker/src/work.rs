@@ -171,9 +171,9 @@ pub trait Work: Send {
     /// Runs a turn of one lane; returns false if no lane was ready.
     fn step(&mut self, out: &mut Vec<Out>) -> bool;
 
-    /// Returns whether the device is reserved for a session that awaits a message from another
-    /// worker: a step does nothing until then.
-    fn is_holding(&self) -> bool;
+    /// Returns how long the device is kept for a session that awaits a message from another worker, or
+    /// is about to ask, if it is: until a message arrives, a step does nothing in that time.
+    fn held_for(&self) -> Option<Duration>;
 
     /// Returns the next collective whose members are all ready. The driver must first send
     /// everything in `out`, as other members may wait for it, and then call [`Work::join`].

@@ -43,7 +43,7 @@ fn the_device_is_held_until_a_sessions_block_arrives() {
     let (mut bench, to) = beside_long_turns(1);
     for step in 1..5 {
         for _ in 0..3 {
-            assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+            assert!(bench.worker.step(&mut bench.out) && bench.worker.held_for().is_some());
         }
         assert_eq!(count(&bench, "sqrt"), 0, "nobody else is served");
         send(&mut bench, to, step);
@@ -58,12 +58,12 @@ fn the_device_is_held_for_a_limited_time() {
     let (mut bench, to) = beside_long_turns(1);
     // Their turns take a second, of which a tenth is waited for.
     bench.compiler.idle.fetch_add(90_000, Ordering::Relaxed);
-    assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+    assert!(bench.worker.step(&mut bench.out) && bench.worker.held_for().is_some());
     // More commands of the session do not begin the time anew.
     bench.queue(to, vec![neg(50, 1)]);
-    assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+    assert!(bench.worker.step(&mut bench.out) && bench.worker.held_for().is_some());
     bench.compiler.idle.fetch_add(20_000, Ordering::Relaxed);
-    assert!(bench.worker.step(&mut bench.out) && !bench.worker.is_holding());
+    assert!(bench.worker.step(&mut bench.out) && !bench.worker.held_for().is_some());
     assert_eq!(count(&bench, "sqrt"), 128);
     send(&mut bench, to, 1);
     assert!(bench.worker.step(&mut bench.out));
@@ -77,10 +77,10 @@ fn a_session_with_a_lower_number_goes_first() {
         let (mut bench, _) = beside_long_turns(3);
         let boosted = lane(number, 0);
         bench.queue(boosted, vec![slots(2), create(1, &[1.0, 2.0]), neg(2, 1)]);
-        assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+        assert!(bench.worker.step(&mut bench.out) && bench.worker.held_for().is_some());
         send(&mut bench, boosted, 1);
         assert!(bench.worker.step(&mut bench.out));
-        assert_eq!(bench.worker.is_holding(), is_kept, "session {number}");
+        assert_eq!(bench.worker.held_for().is_some(), is_kept, "session {number}");
         assert_eq!(count(&bench, "neg"), usize::from(!is_kept));
     }
 }
@@ -91,11 +91,11 @@ fn held_device_time_is_charged_to_the_session() {
     let used = |waits: bool| {
         let (mut bench, to) = beside_long_turns(1);
         if waits {
-            assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+            assert!(bench.worker.step(&mut bench.out) && bench.worker.held_for().is_some());
             bench.compiler.idle.fetch_add(1_000, Ordering::Relaxed);
         }
         send(&mut bench, to, 1);
-        assert!(!bench.worker.is_holding(), "it is there");
+        assert!(!bench.worker.held_for().is_some(), "it is there");
         bench.out.clear();
         bench.worker.report(&mut bench.out);
         bench.out.iter().fold(0, |sum, out| match out {
@@ -122,7 +122,7 @@ fn short_turns_run_while_the_device_is_held() {
     bench.queue(to, vec![create(1, &[1.0, 2.0]), exchange(sum_with(1, 1, 1, 2)), neg(3, 2)]);
     bench.computed();
     while bench.worker.step(&mut bench.out) {
-        assert!(!bench.worker.is_holding());
+        assert!(!bench.worker.held_for().is_some());
     }
     assert_eq!(count(&bench, "neg"), 1, "the other's");
 }

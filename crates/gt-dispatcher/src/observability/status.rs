@@ -117,6 +117,8 @@ impl Cluster<'_> {
             bytes,
             spilled,
             busy: Duration::from_nanos(session.account.device),
+            anticipated: Duration::from_nanos(session.account.anticipation.time),
+            anticipations: session.account.anticipation.count,
             windows: self.shares.windows(self.now, session.identity.number),
             recoveries: session.lineage.as_ref().map_or(0, |lineage| lineage.recoveries),
             unkept: session.unprotected_reason(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gt_ir::SlotId;
-use gt_ir::entitlement::{MemoryWait, Usage};
+use gt_ir::entitlement::{Anticipation, MemoryWait, Usage};
 
 /// What one session has used and holds, and what its user was notified of.
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub(crate) struct SessionAccount {
     pub instructions: u64,
     /// The device time that it has used, in nanoseconds.
     pub device: u64,
+    /// How devices were kept idle for it, which is a part of that.
+    pub anticipation: Anticipation,
     /// The bytes that it holds in each slot, by number: in memory, and spilled.
     bytes: Vec<(u64, u64)>,
     /// The slots that wait for memory.
@@ -67,6 +69,7 @@ impl SessionAccount {
     /// Records a worker's report of what the session uses in a slot.
     pub fn record_usage(&mut self, slot: SlotId, usage: Usage) {
         self.device = self.device.saturating_add(usage.device);
+        self.anticipation += usage.anticipation;
         let slot = slot.0 as usize;
         if slot >= self.bytes.len() {
             self.bytes.resize(slot + 1, (0, 0));

@@ -5,12 +5,12 @@ use super::{Matrix, ProductLengths, least_part};
 use crate::element::Number;
 use crate::threads::{SharedPtr, Threads};
 
-/// The multiplications of a tile of a product that can be paused: about a millisecond.
-pub(super) const TILE_WORK: usize = 1 << 27;
+/// The multiplications of a tile of a product that can be paused: about half a millisecond.
+pub(super) const TILE_WORK: usize = 1 << 26;
 /// The least width of a tile, and its least length along the other side, if that is cut as well. gemm
 /// copies both operands of a tile: narrow strips of full length lose least by that.
 const WIDTH: usize = 64;
-const LENGTH: usize = 1024;
+const LENGTH: usize = 512;
 
 /// Computes one product in tiles of rows and columns, between which it can be paused.
 ///
@@ -51,7 +51,7 @@ fn tile_cuts(lengths: ProductLengths, is_transposed: bool) -> (Cuts, Cuts) {
     let ProductLengths { rows, depth, columns } = lengths;
     let (across, along) = if is_transposed { (rows, columns) } else { (columns, rows) };
     let width = (TILE_WORK / (along * depth).max(1)).max(WIDTH).next_multiple_of(16);
-    let length = 2 * TILE_WORK / (width.min(across) * depth).max(1);
+    let length = TILE_WORK / (width.min(across) * depth).max(1);
     let across_cuts = Cuts::new(across, width, least(across, along));
     let along_cuts =
         Cuts::new(along, length.max(LENGTH).next_multiple_of(16), least(along, width.min(across)));
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_cover_a_product_and_take_about_a_millisecond_each() {
+    fn tiles_cover_a_product_and_take_about_half_a_millisecond_each() {
         for (rows, depth, columns, is_transposed, count) in [
             (2048, 2048, 2048, false, 32),
             (2048, 2048, 2048, true, 32),

@@ -268,6 +268,8 @@ mod tests {
             bytes: 0,
             spilled: 0,
             busy: Duration::from_millis(busy),
+            anticipated: Duration::ZERO,
+            anticipations: 0,
             windows: Default::default(),
             recoveries: 0,
             unkept: String::new(),

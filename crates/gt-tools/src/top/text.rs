@@ -205,6 +205,8 @@ pub fn json(model: &Model, title: &str) -> String {
             "team": session.entitlement.team,
             "share": session.share,
             "device_seconds": session.busy.as_secs_f64(),
+            "anticipated_seconds": session.anticipated.as_secs_f64(),
+            "anticipations": session.anticipations,
             "windows": windows_json(&session.windows),
             "behind": session.behind,
             "waits_for": waits(session, status.now),

@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
 
 /// How long a turn waits for a call before other lanes may have one, and for a call to pause.
-const SLICE: Duration = Duration::from_millis(1);
+const SLICE: Duration = Duration::from_micros(500);
 /// The shortest call that can be paused, in parts of a second by the engine's estimate: it takes a
 /// tenth of a millisecond to begin one on another thread.
 const LONG_IN: u64 = 200;

@@ -54,11 +54,13 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The work after which a turn ends if another lane is ready: on devices that are far faster
-    /// than the host can issue, a tenth of a millisecond's work.
+    /// The work after which a turn ends if another lane is ready: a tenth of a millisecond's on devices
+    /// that are far faster than the host can issue, or slow.
     pub fn turn_work(&self) -> u64 {
+        let rated = self.engine.rate() / 10_000;
         match self.engine.runs_ahead() {
-            true => TURN_WORK.max(self.engine.rate() / 10_000),
+            true => TURN_WORK.max(rated),
+            false if self.options.is_timed => TURN_WORK.min(rated),
             false => TURN_WORK,
         }
     }

@@ -17,6 +17,7 @@ mod usage;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use gt_ir::entitlement::Anticipation;
 use gt_ir::{LaneId, SessionId, SlotId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
@@ -46,6 +47,8 @@ pub(crate) struct Lane<T> {
     pub warmth: Warmth,
     /// The device time that was not reported to the dispatcher yet, in nanoseconds.
     pub untold: u64,
+    /// How the device was kept idle for it, as far as that was not reported either.
+    pub anticipation: Anticipation,
     /// The bytes that it holds in memory and elsewhere, as last reported to the dispatcher.
     pub reported: (u64, u64),
     pub memory: LaneMemory,
@@ -117,6 +120,7 @@ impl<T> Lane<T> {
             slots: Vec::new(),
             warmth: Warmth::default(),
             untold: 0,
+            anticipation: Anticipation::default(),
             reported: (0, 0),
             memory: LaneMemory::default(),
             undone: Undone::default(),
@@ -139,6 +143,11 @@ impl<T> Lane<T> {
             }
         }
         self.queue.push(commands, iterations);
+    }
+
+    /// Returns whether all of its commands are done.
+    pub fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.running.is_none() && self.call.is_none()
     }
 
     /// Returns the next commands, and the index of the first that is not complete.

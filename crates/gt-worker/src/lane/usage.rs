@@ -17,7 +17,8 @@ impl<T> Lane<T> {
     pub fn usage(&mut self, more: u64) -> Usage {
         let device = std::mem::take(&mut self.untold) + more;
         self.reported = self.holds();
-        Usage { device, bytes: self.reported.0, spilled: self.reported.1 }
+        let anticipation = std::mem::take(&mut self.anticipation);
+        Usage { device, bytes: self.reported.0, spilled: self.reported.1, anticipation }
     }
 
     /// Returns whether its holdings differ from the last report to the dispatcher.

@@ -29,6 +29,9 @@ const SHORT: Duration = Duration::from_micros(500);
 /// The longest reservation: after it, another problem is the cause.
 const MOST: Duration = Duration::from_millis(100);
 
+/// How long a driver waits for messages before it asks whether a reservation has ended.
+pub(super) const LOOK: Duration = Duration::from_millis(1);
+
 /// A reservation of the device for a lane.
 pub(super) struct Reservation {
     lane: LaneId,

@@ -63,11 +63,11 @@ impl<E: Engine> Worker<E> {
             let Some(id) = self.ahead.0.pop_front() else { return };
             let Some(id) = id else { continue };
             if self.ready.is_shared() {
-                self.ready.charge_turn(id.incarnation, cost.max(1));
+                self.ready.charge_turn(id.incarnation, cost.max(1), None);
             }
             if let Some(lane) = self.lanes.get_mut(&id) {
                 lane.untold += cost;
-                if lane.queue.is_empty() && lane.running.is_none() {
+                if lane.is_done() {
                     lane.tell_usage(out);
                 }
             }

@@ -1,13 +1,14 @@
 //! The worker's state machine: lanes take turns on one device, by a policy.
 //!
 //! - [`inputs`]: routes messages; [`ending`]: the end of sessions.
-//! - [`run_queue`]: the ready lanes; [`preemption`]: long calls that are paused; [`coscheduling`]:
-//!   sessions that run on several workers at the same time; [`in_flight`]: turns that the device has
-//!   not completed yet.
+//! - [`run_queue`]: the ready lanes; [`preemption`]: long calls that are paused; [`anticipation`]:
+//!   sessions that are about to ask; [`coscheduling`]: sessions that run on several workers at the
+//!   same time; [`in_flight`]: turns that the device has not completed yet.
 //! - [`limits`]: what lanes may hold; [`shortage`]: lanes that wait for memory; [`spill`]: tensors out
 //!   of the device's memory; [`snapshots`]: messages about snapshots, and their memory.
 //! - [`collectives`]: starts collectives.
 
+mod anticipation;
 mod collectives;
 mod coscheduling;
 mod ending;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{EngineCollective, Incarnation, LaneId, TensorData, TensorId};
 
+use self::anticipation::Anticipated;
 use self::coscheduling::Reservation;
 use self::ending::EndedSessions;
 use self::in_flight::Ahead;
@@ -60,6 +62,9 @@ pub struct Worker<E: Engine> {
     shortages: Shortages,
     ahead: Ahead,
     reservation: Option<Reservation>,
+    anticipated: Option<Anticipated>,
+    /// When the last turn began and ended.
+    last_turn: (Duration, Duration),
     /// The lane whose long call the device computes between turns.
     computing: Option<LaneId>,
     interactive: InteractiveSessions,
@@ -99,6 +104,8 @@ impl<E: Engine> Worker<E> {
             shortages: Shortages::default(),
             ahead: Ahead::default(),
             reservation: None,
+            anticipated: None,
+            last_turn: Default::default(),
             computing: None,
             interactive: InteractiveSessions::default(),
             turns: 0,
@@ -123,6 +130,7 @@ impl<E: Engine> Worker<E> {
         if self.reservation.as_ref().is_some_and(|reservation| reservation.is_for(id.incarnation)) {
             self.end_reservation();
         }
+        self.begin_question(id.incarnation);
         // A lane that waits for memory is woken when memory is freed.
         if self.lanes.get(&id).is_some_and(|lane| !lane.memory.waits) {
             self.ready.wake(id);
@@ -191,17 +199,25 @@ impl<E: Engine> Worker<E> {
         if turn.is_pending && (turn.lane.exchanges.are_open() || turn.collectives.has(id)) {
             end = TurnEnd::Exchanging;
         }
-        let computes = turn.lane.call.is_some();
+        let call = turn.lane.call.as_ref().map(|call| call.taken);
+        let computes = call.is_some();
         if computes {
             end = TurnEnd::Over;
         }
         self.computing = computes.then_some(id);
+        let measure = turn.measure;
         let cost = turn.end();
+        if let Measure::Clock(began) = measure {
+            self.last_turn = (began, began + Duration::from_nanos(cost));
+        }
         if is_told_later {
             self.await_cost(id);
         } else if is_shared {
-            ready.charge_turn(id.incarnation, cost.max(1));
+            ready.charge_turn(id.incarnation, cost.max(1), call);
             self.note_turn(id, Duration::from_nanos(cost), matches!(end, TurnEnd::Idle));
+        }
+        if is_shared && matches!(end, TurnEnd::Idle) {
+            self.end_question(id);
         }
         end
     }
@@ -229,7 +245,7 @@ impl<E: Engine> Work for Worker<E> {
 
     fn step(&mut self, out: &mut Vec<Out>) -> bool {
         self.catch_up(out);
-        if self.is_reserved() {
+        if self.is_reserved() || self.anticipates() {
             return true;
         }
         let Some(id) = self.ready.next() else { return false };
@@ -262,8 +278,11 @@ impl<E: Engine> Work for Worker<E> {
         true
     }
 
-    fn is_holding(&self) -> bool {
-        self.reservation.is_some()
+    fn held_for(&self) -> Option<Duration> {
+        if self.reservation.is_some() {
+            return Some(coscheduling::LOOK);
+        }
+        self.anticipates_for()
     }
 
     fn due(&self) -> Option<&EngineCollective> {
@@ -325,7 +344,7 @@ impl<E: Engine> Work for Worker<E> {
         self.end_sessions_before(Incarnation(u32::MAX));
         self.ready.forget();
         self.ahead.forget();
-        (self.reservation, self.computing) = (None, None);
+        (self.reservation, self.anticipated, self.computing) = (None, None, None);
         self.snapshots.renew();
         // Ids may be assigned again.
         self.lost = LostWorkers::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gt_ir::entitlement::{Entitlement, PolicyKind};
 use gt_ir::{Incarnation, LaneId};
-use gt_policy::{Policy, SLICE, policy};
+use gt_policy::{Policy, SLICE, ThinkTimes, policy};
 use rustc_hash::FxHashMap;
 
 /// The run queue: a policy chooses among the sessions with ready lanes; the lanes of one session
@@ -20,8 +20,9 @@ pub(super) struct RunQueue {
     /// The lanes that wait for a compiler: they are tried again after another lane's turn.
     aside: Vec<LaneId>,
     count: usize,
-    /// The nanoseconds of each session's longest recent turn.
+    /// The nanoseconds of each session's longest recent turn, or call in several turns.
     turns: FxHashMap<Incarnation, u64>,
+    pub think_times: ThinkTimes<Incarnation>,
 }
 
 impl Default for RunQueue {
@@ -34,6 +35,7 @@ impl Default for RunQueue {
             aside: Vec::new(),
             count: 0,
             turns: FxHashMap::default(),
+            think_times: ThinkTimes::default(),
         }
     }
 }
@@ -67,6 +69,7 @@ impl RunQueue {
         self.aside.retain(|lane| lane.incarnation != incarnation);
         self.known.remove(&incarnation);
         self.turns.remove(&incarnation);
+        self.think_times.retire(incarnation);
         self.policy.retire(incarnation);
     }
 
@@ -184,14 +187,17 @@ impl RunQueue {
         }
     }
 
-    /// Records the nanoseconds of a session's turn.
-    pub fn charge_turn(&mut self, incarnation: Incarnation, cost: u64) {
+    /// Records the nanoseconds of a session's turn, and of the call that it is a part of, if it is
+    /// one in several turns.
+    pub fn charge_turn(&mut self, incarnation: Incarnation, cost: u64, call: Option<Duration>) {
         // The session may have ended since.
         if !self.known.contains_key(&incarnation) {
             return;
         }
         let longest = self.turns.entry(incarnation).or_default();
-        *longest = cost.max(*longest - *longest / 16);
+        let length = call.map_or(cost, |call| cost.max(call.as_nanos() as u64));
+        *longest = length.max(*longest - *longest / 16);
+        self.think_times.charge(incarnation, cost);
         self.charge(incarnation, cost);
     }
 
@@ -199,6 +205,20 @@ impl RunQueue {
     pub fn longest_turn(&self) -> Duration {
         let turns = self.sessions.iter().filter_map(|incarnation| self.turns.get(incarnation));
         Duration::from_nanos(turns.copied().max().unwrap_or(0))
+    }
+
+    /// Returns a session that is worth waiting for, and until when, if what would be begun instead
+    /// takes at least `least` ([`ThinkTimes::awaited`]).
+    pub fn awaited(&mut self, now: Duration, least: Duration) -> Option<(Incarnation, Duration)> {
+        let next = self.sessions[self.policy.peek(&self.sessions)?];
+        let length = self.turns.get(&next).copied().unwrap_or(0);
+        if length < least.as_nanos() as u64 {
+            return None;
+        }
+        let RunQueue { policy, sessions, think_times, .. } = self;
+        let behind = |session| policy.reserves(session, sessions);
+        let (session, until) = think_times.awaited(now.as_nanos() as u64, length, behind)?;
+        Some((session, Duration::from_nanos(until)))
     }
 
     /// Charges a session for nanoseconds of device time.

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gt_ir::entitlement::{Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage};
+use gt_ir::entitlement::{Anticipation, Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage};
 use gt_ir::message::{
     Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
     Hello, Message, Named, Process, Protocol, Reply, Resume, ServerToClient, ServerToWatcher,
@@ -217,7 +217,8 @@ fn worker_to_server() -> Vec<WorkerToServer> {
     let (lane, request, slot) = (LANE, REQUEST, SlotId(2));
     let stored =
         |result| WorkerToServer::BackupStored { session: SessionId(9), slot, snapshot: 7, result };
-    let usage = Usage { device: 1 << 33, bytes: 4096, spilled: 7 };
+    let anticipation = Anticipation { time: 400_000, count: 3 };
+    let usage = Usage { device: 1 << 33, bytes: 4096, spilled: 7, anticipation };
     let wait = MemoryWait { number: 300, bytes: 1 << 33, holder: "user ada".into() };
     vec![
         WorkerToServer::LaneDone { lane, weight: 300, usage },

@@ -105,6 +105,8 @@ pub fn status() -> Status {
         bytes: 4096,
         spilled: 1 << 34,
         busy: Duration::from_millis(7),
+        anticipated: Duration::from_micros(400),
+        anticipations: 1 << 33,
         windows: windows(),
         recoveries: 2,
         unkept: "no".into(),

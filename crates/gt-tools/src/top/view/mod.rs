@@ -240,6 +240,8 @@ mod tests {
             bytes: 2 << 30,
             spilled: 0,
             busy: Duration::from_millis(busy),
+            anticipated: Duration::ZERO,
+            anticipations: 0,
             windows: windows(busy),
             recoveries: 0,
             unkept: String::new(),

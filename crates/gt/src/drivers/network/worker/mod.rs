@@ -60,9 +60,6 @@ const DESCRIPTORS: usize = 28;
 /// The longest wait between two calls of `stop`.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// The longest wait while the device is reserved for a session that waits for another worker.
-const RESERVED_SLICE: Duration = Duration::from_millis(1);
-
 /// The longest wait while files are read or written.
 const FILE_SLICE: Duration = Duration::from_millis(1);
 
@@ -193,8 +190,7 @@ impl WorkerProcess {
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
             let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { SLICE };
             self.receive_all(match is_busy {
-                true if self.core.is_holding() => RESERVED_SLICE,
-                true => Duration::ZERO,
+                true => self.core.held_for().unwrap_or(Duration::ZERO),
                 false => wait,
             })?;
             self.end_jobs()?;
