@@ -125,10 +125,11 @@ def weighted(worker_options):
             yield address, str(key), of_user
 
 
-def device_seconds(address: str, key: str) -> dict[str, float]:
+def device_seconds(address: str, key: str | None = None) -> dict[str, float]:
     """Return the device time that each session has used, as the server reports it."""
-    port = address.split(":")[1]
-    told = run_gt("top", "--json", "--host", "localhost", "--port", port, "--key-file", key)
+    host, port = address.split(":")
+    options = ("--key-file", key) if key else ()
+    told = run_gt("top", "--json", "--host", host, "--port", port, *options)
     sessions = json.loads(told.stdout)["sessions"]
     return {session["name"]: session["device_seconds"] for session in sessions}
 

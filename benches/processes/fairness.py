@@ -10,9 +10,12 @@ import queue
 import sys
 import threading
 import time
+from pathlib import Path
 
 import gt
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "models"))
 
 #: The default duration of a chunk, in seconds when running alone, and the number of chunks in
 #: flight. A chunk is a series of units of work that is awaited as one.
@@ -76,7 +79,51 @@ def sharded(rows: int, width: int):
     return work
 
 
+def small_qwen3():
+    """Return a language model of 4 layers, width 256."""
+    from qwen3 import Config, Qwen3
+
+    return Qwen3(Config(1024, 256, 768, 4, 8, 4, 32))
+
+
+def tokens():
+    """Return a work: a model's next token."""
+    from generation import Cache
+
+    model, length = small_qwen3(), 256
+    cache, token = Cache(4, (1, 4, length, 32)), gt.tensor([[1]])
+
+    def work() -> gt.Tensor:
+        nonlocal token
+        if cache.used == length:
+            cache.used = 0
+        with gt.no_grad():
+            token = model(token, cache=cache)[:, -1:].argmax(-1)
+        return token
+
+    return work
+
+
+def training():
+    """Return a work: a step of a model's training."""
+    model = small_qwen3()
+    optimizer = gt.optim.AdamW(model.parameters())
+    ids = gt.randint(0, 1024, (4, 65))
+
+    def work() -> gt.Tensor:
+        optimizer.zero_grad()
+        scores = model(ids[:, :-1])
+        loss = gt.nn.functional.cross_entropy(scores.flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return work
+
+
 WORKS = {
+    "tokens": tokens,
+    "training": training,
     "sharded": lambda: sharded(2000, 500),
     "p128": lambda: product(128),
     "p256": lambda: product(256),

@@ -67,7 +67,10 @@ struct Habit {
 impl Habit {
     /// Records a question that came after a think time between these two.
     fn record(&mut self, shortest: u64, longest: u64) {
-        self.served = decayed(self.served, self.serving);
+        self.served = match self.count {
+            0 => self.serving,
+            _ => decayed(self.served, self.serving),
+        };
         self.skipped = self.skipped.saturating_sub(1);
         let think = if longest - shortest < PRECISE || longest <= self.mean {
             self.vain = 0;

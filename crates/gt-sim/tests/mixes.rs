@@ -9,8 +9,8 @@ use gt_dispatcher::rules::{PolicyRule, Rules};
 use gt_dispatcher::{Limits, PeerId, ToPeer};
 use gt_ir::message::{ClientToServer, ServerToClient};
 use gt_ir::{
-    ClientCommand, Create, DType, Instruction, Meta, Operand, RequestId, Shape, SourceId, TensorData,
-    TensorId, ops,
+    ClientCommand, Create, DType, Instruction, Meta, Operand, RequestId, Shape, SourceId,
+    TensorData, TensorId, ops,
 };
 use gt_sim::{Chance, Delays, World};
 use gt_worker::Options;
@@ -189,8 +189,7 @@ fn a_small_question_beside_a_flood_is_answered_soon() {
 #[test]
 fn bursts_beside_floods_take_little_longer_than_alone() {
     for seed in seeds() {
-        let bursts =
-            Habit { operation: 1_000, operations: 20, think: 980_000..980_001, ahead: 1 };
+        let bursts = Habit { operation: 1_000, operations: 20, think: 980_000..980_001, ahead: 1 };
         let alone = mix(seed, std::slice::from_ref(&bursts), &[]).remove(0).times();
         let others = [bursts, floods(11_000), floods(11_000), floods(11_000)];
         let times = mix(seed, &others, &[]).remove(0).times();
@@ -225,7 +224,8 @@ fn generation_beside_training_has_half_of_its_speed_alone() {
         let [tokens_alone, training_alone] = [&tokens, &training]
             .map(|habit| mix(seed, std::slice::from_ref(habit), &[]).remove(0).used(&during));
         let both = mix(seed, &[tokens, training], &[]);
-        let of_alone = [both[0].used(&during) / tokens_alone, both[1].used(&during) / training_alone];
+        let of_alone =
+            [both[0].used(&during) / tokens_alone, both[1].used(&during) / training_alone];
         println!("{seed}: {of_alone:.3?}");
         assert!(of_alone.iter().all(|part| *part >= 0.45), "{seed}: {of_alone:?}");
     }

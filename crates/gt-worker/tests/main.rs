@@ -1,5 +1,6 @@
 //! The worker seen from outside: one program, which is linked once.
 
+mod anticipation;
 mod check;
 mod collectives;
 mod common;
