@@ -118,7 +118,7 @@ impl World {
         let mut out = Vec::new();
         worker.handle(input, &mut out);
         self.send_out(to, out);
-        self.links.turn(self.now, to);
+        self.schedule_turn(self.now, to);
         self.let_meet(false);
     }
 

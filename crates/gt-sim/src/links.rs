@@ -95,11 +95,16 @@ impl LinkEvents {
         self.put(arrival, Flight { from, to, load: Load::Message(message) });
     }
 
-    /// Schedules a turn of a worker.
+    /// Schedules a turn of a worker at a random time from now on.
     pub fn turn(&mut self, now: Duration, worker: PeerId) {
         let delay = Duration::from_micros(1 + self.chance.below(self.delays.most));
+        self.put_turn(now + delay, worker);
+    }
+
+    /// Schedules a turn of a worker at this time.
+    pub fn put_turn(&mut self, at: Duration, worker: PeerId) {
         let end = worker.into();
-        self.put(now + delay, Flight { from: end, to: end, load: Load::Turn });
+        self.put(at, Flight { from: end, to: end, load: Load::Turn });
     }
 
     /// Schedules an arrival.

@@ -37,7 +37,7 @@ impl World {
             self.workers.extend(called);
             for (peer, out) in outs {
                 self.send_out(peer, out);
-                self.links.turn(self.now, peer);
+                self.schedule_turn(self.now, peer);
                 for (departure, flight) in self.waiting.remove(&peer).unwrap_or_default() {
                     self.links.put_back(self.now, departure, flight);
                 }

@@ -4,18 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use gt_dispatcher::PeerId;
 use gt_engine_native::{NativeEngine, Tensor};
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, Meta, Operand, Operation};
 use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall, PausableOperation};
 use gt_worker::{Engine, EngineError};
 
+use crate::World;
 use crate::forwarding::forward_to_native;
 
 /// The work per second: 5,000 floats that are read and written take 4 ms.
 pub(crate) const RATE: u64 = 10_000_000;
 /// The time between two points where a call can be paused.
 const CUT: Duration = Duration::from_micros(600);
+/// The time between two turns.
+const BETWEEN: Duration = Duration::from_micros(1);
 /// The time that an operation takes at least.
 const LEAST: Duration = Duration::from_micros(2);
 
@@ -47,6 +51,36 @@ pub(crate) struct TimedEngine {
 impl TimedEngine {
     pub fn new(clock: DeviceClock) -> TimedEngine {
         TimedEngine { native: NativeEngine::new(1), clock }
+    }
+}
+
+impl World {
+    /// Schedules a turn of a worker after a time: at once, if its device has a clock, and only one.
+    pub(crate) fn schedule_turn(&mut self, from: Duration, worker: PeerId) {
+        if !self.clocks.contains_key(&worker) {
+            return self.links.turn(from, worker);
+        }
+        let at = from + BETWEEN;
+        if self.turns.get(&worker).is_none_or(|earlier| at < *earlier) {
+            self.turns.insert(worker, at);
+            self.links.put_turn(at, worker);
+        }
+    }
+
+    /// Whether a worker's turn takes place now: it is not replaced by an earlier one, and the device is
+    /// not computing; then it is put off.
+    pub(crate) fn is_due(&mut self, worker: PeerId) -> bool {
+        let Some(clock) = self.clocks.get(&worker) else { return true };
+        if self.turns.get(&worker).is_none_or(|at| *at > self.now) {
+            return false;
+        }
+        self.turns.remove(&worker);
+        let free = clock.now();
+        if free > self.now {
+            self.turns.insert(worker, free);
+            self.links.put_turn(free, worker);
+        }
+        free <= self.now
     }
 }
 

@@ -89,6 +89,8 @@ pub struct World {
     pub(crate) owners: BTreeMap<PeerId, PeerId>,
     /// The clocks of workers' devices, if operations take virtual time.
     pub(crate) clocks: BTreeMap<PeerId, DeviceClock>,
+    /// The next turns of these workers.
+    pub(crate) turns: BTreeMap<PeerId, Duration>,
     next_peer: u64,
     /// The number of delivered messages.
     pub delivered: u64,
@@ -142,6 +144,7 @@ impl World {
             unread: BTreeSet::new(),
             owners: BTreeMap::new(),
             clocks: BTreeMap::new(),
+            turns: BTreeMap::new(),
             next_peer: 1,
             delivered: 0,
         };
@@ -348,12 +351,8 @@ impl World {
 
     /// Runs a worker's turn.
     fn compute(&mut self, peer: PeerId) {
-        if let Some(clock) = self.clocks.get(&peer)
-            && clock.now() > self.now
-        {
-            // It still computes.
-            let (from, to) = (peer.into(), peer.into());
-            return self.links.put(clock.now(), Flight { from, to, load: Load::Turn });
+        if !self.is_due(peer) {
+            return;
         }
         let begin = self.set_clock(peer);
         let Some(worker) = self.workers.get_mut(&peer) else { return };
@@ -373,7 +372,7 @@ impl World {
         if goes_on {
             let worker = self.workers.get(&peer).filter(|_| self.options.is_timed);
             let held = worker.and_then(|worker| worker.held_for()).unwrap_or_default();
-            self.links.turn(self.now + held, peer);
+            self.schedule_turn(self.now + held, peer);
         }
         self.now = begin;
         self.let_meet(false);
