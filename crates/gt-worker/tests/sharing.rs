@@ -84,7 +84,7 @@ fn a_session_that_was_idle_runs_next() {
         let [short, _] = counts(&bench.computed());
         assert_eq!(short, 1, "question {name}");
         // Others go on in between.
-        assert!(bench.worker.step(&mut bench.out));
+        assert!(bench.turn());
         assert_eq!(counts(&bench.computed()), [0, 128]);
     }
 }

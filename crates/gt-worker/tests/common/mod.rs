@@ -3,6 +3,7 @@
 mod commands;
 mod engine;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use gt_ir::message::{ServerToWorker, WorkerToServer, WorkerToWorker};
@@ -63,8 +64,18 @@ impl Bench {
         self.run();
     }
 
+    /// Runs the worker until it is idle; time passes while its device is kept.
     pub fn run(&mut self) {
-        while self.worker.step(&mut self.out) {}
+        while self.turn() {}
+    }
+
+    /// Runs a turn, after the time for which the device is kept; returns whether there was one.
+    pub fn turn(&mut self) -> bool {
+        while self.worker.step(&mut self.out) {
+            let Some(held) = self.worker.held_for() else { return true };
+            self.compiler.idle.fetch_add(held.as_micros() as u64 + 1, Ordering::Relaxed);
+        }
+        false
     }
 
     /// Delivers a piece, and runs the worker until it is idle.
