@@ -54,6 +54,10 @@ chaos: ## Run COUNT simulated schedules with faults, starting at number FIRST
 	cargo build $(CHECKED) --quiet -p gt-sim -p gt-python --example chaos
 	$${CARGO_TARGET_DIR:-target}/release/examples/chaos $(FIRST) $(COUNT) $$(nproc)
 
+SEEDS ?= 1000
+mixes: ## Run SEEDS simulated schedules of sessions that share a worker in virtual time
+	GT_MIXES=$(SEEDS) cargo test $(CHECKED) --quiet -p gt-sim --test all mixes
+
 ROUNDS ?= 50
 kills: build $(VENV)/.tests ## Train while workers and the server are killed, singly, in pairs and all at once, in ROUNDS derived from SEED
 	$(BIN)/python tools/campaigns/kills.py --rounds $(ROUNDS) --seed $(SEED)
@@ -212,6 +216,6 @@ clean: ## Remove all build outputs and the virtual environment
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-neighbours soak repeat chaos chaos-processes kills torch-extension test-all coverage torch-coverage \
+.PHONY: help build demo test test-neighbours soak repeat chaos chaos-processes mixes kills torch-extension test-all coverage torch-coverage \
 	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
 	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

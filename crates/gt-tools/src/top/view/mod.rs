@@ -271,11 +271,19 @@ mod tests {
             windows: windows(5_000_000),
             ..TeamStatus::default()
         };
+        let asks_soon = SessionStatus {
+            anticipated: Duration::from_millis(2),
+            anticipations: 5,
+            behind: Vec::new(),
+            ..session(SessionId(3), Waits::Nothing)
+        };
+        let [first, second] =
+            [(1, Waits::Room), (2, value)].map(|(number, waits)| session(SessionId(number), waits));
         Status {
             asker: None,
             now,
             workers: (0..3).map(worker).collect(),
-            sessions: vec![session(SessionId(1), Waits::Room), session(SessionId(2), value)],
+            sessions: vec![first, second, asks_soon],
             users: vec![nobody, ada],
             teams: vec![none, vision],
             dropped: 0,

@@ -9,7 +9,7 @@ use ratatui::text::Line;
 use super::super::keys::SessionOrder;
 use super::super::model::Model;
 use super::{cut, users};
-use crate::words::{bytes, number, used_of};
+use crate::words::{bytes, duration, number, used_of};
 
 pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: SessionOrder) {
     match order {
@@ -109,7 +109,10 @@ fn what(session: &SessionStatus, now: Duration) -> String {
         return "its client to connect again".into();
     }
     match &session.waits {
-        Waits::Nothing => "-".into(),
+        Waits::Nothing => match session.mean_anticipation() {
+            Some(mean) => format!("-; asks again after {}", duration(mean.as_secs_f64())),
+            None => "-".into(),
+        },
         Waits::Workers => "a worker to come".into(),
         Waits::Room => format!("room for {} instructions", number(session.queued as f64)),
         Waits::Reader => "its client to read what was sent".into(),
