@@ -311,6 +311,10 @@ def _with_gradients(
     if gradients is None or isinstance(gradients, Tensor):
         gradients = [gradients] * len(outputs) if gradients is None else [gradients]
     gradients = list(gradients)
+    for what, given in (("an output", outputs), ("a gradient", gradients)):
+        for one in given:
+            if not isinstance(one, Tensor) and (given is outputs or one is not None):
+                raise TypeError(f"{name}: {what} is {brief(one)}, expected a tensor")
     if not outputs or len(gradients) != len(outputs):
         raise ValueError(
             f"{name}: there are {len(gradients)} gradients for {len(outputs)} outputs\n"
