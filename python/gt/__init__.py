@@ -374,6 +374,8 @@ def _load_environment() -> None:
     except OSError as error:
         error.strerror = f"GT_CONFIG: {error.strerror}"
         raise
+    except ValueError as error:
+        raise ValueError(f"GT_CONFIG: {error}") from None
 
 
 _warn_of_unknown_variables()
