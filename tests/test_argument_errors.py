@@ -1,4 +1,4 @@
-"""Wrong arguments of compiled functions: errors name the call, what is given and what is expected."""
+"""Wrong arguments of compiled functions: errors name the call, what is given and expected."""
 
 import inspect
 import operator
@@ -7,7 +7,6 @@ import re
 import gt
 import numpy as np
 import pytest
-
 from processes import embedded_only
 
 pytestmark = embedded_only
@@ -119,7 +118,8 @@ def test_from_numpy_takes_arrays_alone(given):
 
 
 SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "** or pow()",
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
+    "pow": "** or pow()",
     "matmul": "@", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
 }  # fmt: skip
 

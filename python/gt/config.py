@@ -246,6 +246,17 @@ def load_config(
     return _CONFIG
 
 
+def load_environment() -> None:
+    """Load the file that `GT_CONFIG` names, if it is set; errors name the variable."""
+    try:
+        _CONFIG.load_from_env()
+    except OSError as error:
+        error.strerror = f"GT_CONFIG: {error.strerror}"
+        raise
+    except ValueError as error:
+        raise ValueError(f"GT_CONFIG: {error}") from None
+
+
 def register_config(name: str, config: SignalConfig) -> None:
     """Add or replace one signal's configuration."""
     _CONFIG.register_signal(name, config)

@@ -6,17 +6,16 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt};
-
-use crate::tensor::PyTensor;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
 /// Returns the text of the error for an argument of another kind than `expected`.
 pub fn mismatch(call: &str, name: &str, expected: &str, given: &Bound<'_, PyAny>) -> String {
     let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
-    let shown = match given.cast::<PyTensor>() {
-        // Its text needs the values.
-        Ok(tensor) => format!(" of shape {}", tensor.get().0.shape()),
-        Err(_) => match given.repr() {
+    let shape = given.getattr("shape").ok().and_then(|shape| shape.cast_into::<PyTuple>().ok());
+    let shown = match shape {
+        // The text of a tensor needs its values.
+        Some(shape) => format!(" of shape {shape}"),
+        None => match given.repr() {
             Ok(text) if text.len().is_ok_and(|length| length <= 40) => format!(" {text}"),
             _ => String::new(),
         },

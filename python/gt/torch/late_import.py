@@ -34,4 +34,4 @@ def register() -> None:
 
     torch.autograd.graph._engine_run_backward = explained
     # `torch.autograd` has a name of its own for it.
-    torch.autograd._engine_run_backward = explained  # type: ignore[attr-defined]
+    torch.autograd._engine_run_backward = explained

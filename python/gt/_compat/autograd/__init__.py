@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from gt import _gt
@@ -307,6 +307,10 @@ def _with_gradients(
     name: str, outputs: Any, gradients: Any
 ) -> tuple[list[Tensor], list[Tensor | None]]:
     """Return outputs and their gradients as lists of equal length."""
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        raise TypeError(
+            f"{name}: the output is {brief(outputs)}, expected a tensor or a list of them"
+        )
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     if gradients is None or isinstance(gradients, Tensor):
         gradients = [gradients] * len(outputs) if gradients is None else [gradients]

@@ -30,10 +30,10 @@ except ImportError:
 __all__ = ["SummaryWriter"]
 
 
-class SummaryWriter(_SummaryWriter):  # type: ignore[misc]  # the packages give it no types
+class SummaryWriter(_SummaryWriter):
     """Writes logs for TensorBoard: the class of the package, which takes tensors of GT."""
 
-    @functools.wraps(_SummaryWriter.__init__)
+    @functools.wraps(_SummaryWriter.__init__)  # type: ignore[misc]  # the packages' differ
     def __init__(self, *args: Any, **options: Any) -> None:
         folder = args[0] if args else options.get("log_dir", options.get("logdir"))
         # The packages would make a folder of the name "3".

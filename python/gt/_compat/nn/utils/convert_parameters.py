@@ -33,7 +33,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     wanted = sum(parameter.numel() for parameter in parameters)
     if vec.numel() < wanted:
         raise ValueError(
-            f"vector_to_parameters: vec has {vec.numel()} elements, but the parameters have {wanted}"
+            f"vector_to_parameters: vec has {vec.numel()} elements, the parameters have {wanted}"
         )
     start = 0
     for parameter in parameters:
