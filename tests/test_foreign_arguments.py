@@ -46,6 +46,19 @@ gt.nn.BatchNorm1d(3)(v)
 gt.nn.MSELoss()(x, v)
 gt.nn.utils.rnn.pad_sequence([v, v[:1]])
 gt.nn.utils.rnn.pack_padded_sequence(v, [2, 2, 1]).data
+gt.func.grad(lambda y: (y * x).sum())(v)
+gt.func.grad(lambda y, z: (y * z).mean(), argnums=1)(x, v)
+gt.func.grad(lambda d: (d["a"] * d["b"]).sum())({"a": x, "b": v})["b"]
+gt.func.vjp(lambda y: y * x, v)[0]
+gt.func.vjp(lambda y: y * x, v)[1](v)[0]
+gt.func.jvp(lambda y: y * x, (v,), (v,))[1]
+gt.func.linearize(lambda y: y * x, v)[1](v)
+gt.func.jacrev(lambda y: y * 2)(v)
+gt.func.hessian(lambda y: (y**3).sum())(v)
+gt.func.vmap(lambda y: y.sum())(v)
+gt.func.vmap(lambda y, z: y + z.sum(), in_dims=(0, None))(x, v)
+gt.vmap(lambda y, z: y * z, in_dims=(1, 1), chunk_size=2)(v, x)
+gt.func.functional_call(gt.nn.Linear(3, 2), {"weight": v, "bias": v[:, 0]}, x).detach()
 gt.autograd.functional.vjp(lambda y: y * x, v, v)[1]
 gt.utils.checkpoint.checkpoint(gt.relu, v, use_reentrant=False)
 gt.nn.Embedding.from_pretrained(v)(n % 2)

@@ -64,6 +64,13 @@ def test_a_fork_while_another_thread_ends():
     assert codes == f"{[0] * 30}\n"
 
 
+@without_threads
+def test_a_fork_while_hooks_are_dropped():
+    """Objects of hooks are released with the GIL, so without PyO3's lock."""
+    codes = output_of("forks/when_hooks_are_dropped", PYTHONWARNINGS="ignore")
+    assert codes == f"{[0] * 30}\n"
+
+
 def test_a_child_that_exits_normally():
     out = output_of("forks/child_exits_normally")
     assert out == "[2.0, 2.0, 2.0]\n5 [2.0, 2.0, 2.0]\n"

@@ -153,6 +153,7 @@ from gt.config import (  # noqa: E402
     load_config,
     register_config,
 )
+from gt.config import load_environment as _load_environment  # noqa: E402
 from gt.formats import load, save  # noqa: E402
 from gt.func import vmap  # noqa: E402
 from gt.ops import *  # noqa: E402, F403
@@ -362,18 +363,6 @@ else:
 
 
 _show_callers(globals())
-
-
-def _load_environment() -> None:
-    """Load the signal configuration that `GT_CONFIG` names."""
-    path = _os.environ.get("GT_CONFIG")
-    if not path:
-        return
-    try:
-        load_config(path)
-    except OSError as error:
-        error.strerror = f"GT_CONFIG: {error.strerror}"
-        raise
 
 
 _warn_of_unknown_variables()

@@ -158,8 +158,14 @@ class Config:
         """Add the signals of a YAML file; a name that exists already is replaced."""
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"the path of a configuration is text, not {type(path).__name__}")
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{os.fspath(path)}: this is no text in UTF-8, expected YAML with a name for each "
+                "signal"
+            ) from None
         signals, slots, elastic = _gt.parse_config(text, os.fspath(path))
         self.slots = self.slots if slots is None else slots
         self.elastic = self.elastic if elastic is None else elastic
@@ -238,6 +244,17 @@ def load_config(
         raise TypeError("load_config: give path or config_file, which are the same, not both")
     _CONFIG.load(path if path is not None else config_file)  # type: ignore[arg-type]
     return _CONFIG
+
+
+def load_environment() -> None:
+    """Load the file that `GT_CONFIG` names, if it is set; errors name the variable."""
+    try:
+        _CONFIG.load_from_env()
+    except OSError as error:
+        error.strerror = f"GT_CONFIG: {error.strerror}"
+        raise
+    except ValueError as error:
+        raise ValueError(f"GT_CONFIG: {error}") from None
 
 
 def register_config(name: str, config: SignalConfig) -> None:

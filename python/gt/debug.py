@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gt import _gt
+from gt._calls import brief
 from gt._public import show_callers
 from gt.explain import Explanation, Placed, explain
 
@@ -53,6 +54,8 @@ def failed() -> list[Failure]:
 
 def placement(tensor: _gt.Tensor) -> list[Placed]:
     """Return where a tensor is: each layout in which it exists, with its workers."""
+    if not isinstance(tensor, _gt.Tensor):
+        raise TypeError(f"tensor is {brief(tensor)}, expected a tensor")
     return [Placed(**placed) for placed in _gt.placements(tensor)]
 
 

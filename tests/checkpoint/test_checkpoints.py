@@ -248,8 +248,11 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     manager.save(1)
     with pytest.warns(UserWarning, match="was not written.*file"):
         manager.save(2)
-    with pytest.raises(CheckpointError, match="was not written"):
+    with pytest.raises(CheckpointError, match="was not written") as caught:
         manager.wait()
+    # The error says why, so no other one is printed before it.
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file system can be mounted by root only")

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+import typing
 
 import gt
 import numpy as np
@@ -323,3 +324,9 @@ def modules():
 def test_examples(name):
     module = importlib.import_module(name)
     assert doctest.testmod(module, extraglobs={"gt": gt}).failed == 0
+
+
+def test_the_types_of_constructors_can_be_read():
+    for kind in map(vars(gt.distributions.transforms).get, gt.distributions.transforms.__all__):
+        if isinstance(kind, type):
+            typing.get_type_hints(kind.__init__)

@@ -141,3 +141,18 @@ def test_the_package_may_be_imported_first(tmp_path):
     )
     done = run_python(code, str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("bad", [3, ["runs"], b"runs"])
+def test_the_folder_of_a_writer_is_a_path(bad):
+    writers = pytest.importorskip("gt.utils.tensorboard", exc_type=ImportError)
+    with pytest.raises(TypeError, match="^SummaryWriter: log_dir is .*, expected a path") as caught:
+        writers.SummaryWriter(bad)
+    assert [entry.path for entry in caught.traceback] == [pathlib.Path(__file__)]
+
+
+def test_a_folder_may_be_given_by_name(tmp_path):
+    writers = pytest.importorskip("gt.utils.tensorboard", exc_type=ImportError)
+    with writers.SummaryWriter(log_dir=tmp_path / "run") as writer:
+        writer.add_scalar("loss", gt.tensor(1.0), 0)
+    assert list((tmp_path / "run").iterdir())

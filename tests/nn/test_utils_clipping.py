@@ -19,7 +19,7 @@ def with_grads(seed=0, scale=1.0):
     others = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
     for own, other in zip(ours[:-1], others[:-1], strict=True):
         grad = (scale * rng.standard_normal(tuple(own.shape))).astype(np.float32)
-        own.grad = gt.from_numpy(grad)
+        own.grad = gt.from_numpy(np.asarray(grad))
         other.grad = torch.tensor(grad)
     return ours, others
 

@@ -346,6 +346,7 @@ RESULTS = {
     "set_default_dtype": "None",
     "record_function": "list[Tensor]",
     "register_hook": "RemovableHandle",
+    "register_post_accumulate_grad_hook": "RemovableHandle",
     "remove": "None",
     "retain_grad": "None",
     "requires_grad": "_bool",

@@ -1,14 +1,17 @@
 //! Autograd: switching recording and autocast, gradients and backward passes, custom functions,
 //! hooks.
 
-use gt::tape::{self, BackwardCall, BackwardOptions, Function, Hook};
-use pyo3::exceptions::PyTypeError;
+use std::sync::Arc;
+
+use gt::tape::{self, AccumulatedHook, BackwardCall, Function, Hook, HookHandle};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::error::{IntoPython, from_python};
 use crate::tensor::PyTensor;
-use crate::{dtype, session, source};
+use crate::tensor::gradient::{leaves, options};
+use crate::{argument, dtype, session, source};
 
 /// Return whether operations on this thread are recorded for gradients.
 #[pyfunction]
@@ -88,13 +91,13 @@ fn grad(
     py: Python<'_>,
     outputs: Tensors<'_>,
     gradients: Vec<Option<PyRef<'_, PyTensor>>>,
-    inputs: Tensors<'_>,
-    retain_graph: bool,
-    create_graph: bool,
+    inputs: &Bound<'_, PyAny>,
+    retain_graph: &Bound<'_, PyAny>,
+    create_graph: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<Option<PyTensor>>> {
+    let options = options("grad", Some(retain_graph), Some(create_graph))?;
+    let inputs = leaves("grad", "inputs", inputs)?;
     ready(py, &outputs)?;
-    let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();
-    let options = BackwardOptions { retain_graph, create_graph };
     let grads = tape::grad(&roots(&outputs, &gradients), &inputs, options).py()?;
     Ok(grads.into_iter().map(|grad| grad.map(PyTensor)).collect())
 }
@@ -112,19 +115,17 @@ fn backward(
     py: Python<'_>,
     outputs: Tensors<'_>,
     gradients: Vec<Option<PyRef<'_, PyTensor>>>,
-    inputs: Option<Tensors<'_>>,
-    retain_graph: bool,
-    create_graph: bool,
+    inputs: Option<&Bound<'_, PyAny>>,
+    retain_graph: &Bound<'_, PyAny>,
+    create_graph: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
+    let options = options("backward", Some(retain_graph), Some(create_graph))?;
+    let inputs = inputs.map(|given| leaves("backward", "inputs", given)).transpose()?;
     ready(py, &outputs)?;
-    let (roots, options) =
-        (roots(&outputs, &gradients), BackwardOptions { retain_graph, create_graph });
+    let roots = roots(&outputs, &gradients);
     match inputs {
         None => tape::backward(&roots, options).py(),
-        Some(inputs) => {
-            let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();
-            tape::backward_to(&roots, &inputs, options).py()
-        }
+        Some(inputs) => tape::backward_to(&roots, &inputs, options).py(),
     }
 }
 
@@ -195,7 +196,7 @@ fn tuple<'py>(py: Python<'py>, tensors: &[gt::Tensor]) -> PyResult<Bound<'py, Py
 
 /// The handle of a registered hook. `remove()`, or the end of a `with` block, unregisters the hook.
 #[pyclass(module = "gt", frozen)]
-pub struct RemovableHandle(tape::HookHandle);
+pub struct RemovableHandle(HookHandle);
 
 #[pymethods]
 impl RemovableHandle {
@@ -215,27 +216,70 @@ impl RemovableHandle {
     }
 }
 
+/// Returns an argument `hook` that must be a function.
+fn function(call: &str, hook: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if !hook.is_callable() {
+        let text = format!("{call}: hook is {}, expected a function", hook.repr()?);
+        return Err(PyTypeError::new_err(text));
+    }
+    Ok(hook.clone().unbind())
+}
+
+/// Returns the error for what a hook returned: PyTorch's kinds of errors.
+fn wrong_result(call: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let text = argument::mismatch(call, "what hook returns", expected, given);
+    match given.cast::<PyTensor>() {
+        Ok(_) => PyRuntimeError::new_err(text),
+        Err(_) => PyTypeError::new_err(text),
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     /// Call `hook(grad)` whenever this tensor's gradient is computed. If the hook returns a tensor,
     /// it replaces the gradient.
     fn register_hook(&self, hook: &Bound<'_, PyAny>) -> PyResult<RemovableHandle> {
-        if !hook.is_callable() {
-            return Err(PyTypeError::new_err(format!(
-                "register_hook: hook is {}, expected a function",
-                hook.repr()?
-            )));
-        }
-        let hook = hook.clone().unbind();
-        let call: Hook = std::sync::Arc::new(move |grad| {
+        let hook = function("register_hook", hook)?;
+        let call: Hook = Arc::new(move |grad| {
             let result = Python::attach(|py| -> PyResult<Option<gt::Tensor>> {
                 let given = hook.bind(py).call1((PyTensor(grad.clone()),))?;
-                let other: Option<PyRef<'_, PyTensor>> = given.extract()?;
-                Ok(other.map(|other| other.0.clone()))
+                match given.cast::<PyTensor>() {
+                    Ok(other) => Ok(Some(other.get().0.clone())),
+                    Err(_) if given.is_none() => Ok(None),
+                    Err(_) => Err(wrong_result("register_hook", "a tensor or None", &given)),
+                }
             });
             result.map_err(from_python)
         });
         self.0.register_hook(call).map(RemovableHandle).py()
+    }
+
+    /// Call `hook(tensor)` after a backward pass has accumulated this leaf's gradient in `grad`. The
+    /// hook may change the tensor and its `grad`, as an optimizer does. It is called while the
+    /// tensor exists; the graph of a pass does not keep it alive.
+    ///
+    /// Raises:
+    ///     RuntimeError: the tensor does not require gradients, or is not a leaf.
+    fn register_post_accumulate_grad_hook(
+        slf: &Bound<'_, Self>,
+        hook: &Bound<'_, PyAny>,
+    ) -> PyResult<RemovableHandle> {
+        const NAME: &str = "register_post_accumulate_grad_hook";
+        let hook = function(NAME, hook)?;
+        // The tensor has the hook, so a strong reference would keep both forever.
+        let tensor = PyWeakrefReference::new(slf)?.unbind();
+        let call: AccumulatedHook = Arc::new(move || {
+            let result = Python::attach(|py| -> PyResult<()> {
+                let Some(tensor) = tensor.bind(py).upgrade() else { return Ok(()) };
+                let given = hook.bind(py).call1((&tensor,))?;
+                if given.is_none() || given.is(&tensor) {
+                    return Ok(());
+                }
+                Err(wrong_result(NAME, "None", &given))
+            });
+            result.map_err(from_python)
+        });
+        slf.get().0.register_post_accumulate_grad_hook(call).map(RemovableHandle).py()
     }
 
     /// Store this tensor's gradient in `grad` during backward passes, although it is not a leaf.

@@ -7,6 +7,7 @@
 //!
 //! - [`tensor`]: the class `Tensor`; [`create`]: functions that create tensors.
 //! - [`operation`]: primitives as functions and methods, generated from their declarations.
+//! - [`argument`]: arguments by kind, and the errors about others.
 //! - [`convert`], [`number`], [`array`]: Python numbers, lists, shapes and NumPy arrays as Rust
 //!   values; [`export`]: Rust values as Python objects; [`dtype`]: the class `dtype`.
 //! - [`session`]: the session that a thread uses; connecting, waiting, forks, process exit.
@@ -25,6 +26,7 @@
 // PyO3 generates unsafe functions whose bodies call other unsafe functions without a block.
 #![allow(unsafe_op_in_unsafe_fn)]
 
+mod argument;
 mod array;
 mod autograd;
 mod config;
@@ -54,6 +56,11 @@ mod vmap;
 
 use pyo3::prelude::*;
 
+/// The functions that `gt` exports as they are. Python's errors about the number of their arguments
+/// name the module.
+const EXPORTED: [&str; 6] =
+    ["connect", "disconnect", "from_numpy", "is_grad_enabled", "rescale", "synchronize"];
+
 #[pymodule]
 fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     gt::logging::start();
@@ -79,5 +86,8 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     torch::register(module)?;
     foreign::register(module)?;
     error::register(module)?;
+    for name in EXPORTED {
+        module.getattr(name)?.setattr("__module__", "gt")?;
+    }
     session::fork::complete_first_uses(module.py())
 }

@@ -73,7 +73,7 @@ class Saving:
         if self.error is not None:
             raise CheckpointError(
                 f"checkpoint {self.folder} was not written: {self.error}"
-            ) from self.error
+            ) from None
 
 
 def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Saving:

@@ -89,10 +89,4 @@ extend_tensor(
     __round__=_round,
     # Division in Python 2; PyTorch still has it.
     __rdiv__=Tensor.__rtruediv__,
-    __lshift__=Tensor.bitwise_left_shift,
-    __rshift__=Tensor.bitwise_right_shift,
-    __ilshift__=Tensor.bitwise_left_shift_,
-    __irshift__=Tensor.bitwise_right_shift_,
-    __rlshift__=lambda self, other: faces["gt"]["bitwise_left_shift"](other, self),
-    __rrshift__=lambda self, other: faces["gt"]["bitwise_right_shift"](other, self),
 )

@@ -33,10 +33,15 @@ __all__ = [
 
 def context(name: str, backward: str | None = None) -> _GeneratorContextManager[None]:
     """Run a block in the scope of a signal; its backward pass runs under `backward`."""
-    for what, given in (("name", name), ("backward", "" if backward is None else backward)):
-        if not isinstance(given, str):
-            raise TypeError(f"{what} is {brief(given)}, expected the name of a signal")
+    _check_names(name=name, backward=backward)
     return _scope(name, backward)
+
+
+def _check_names(**names: str | None) -> None:
+    """Check that names of signals are strings; others than `name` may be None."""
+    for what, given in names.items():
+        if not isinstance(given, str) and (given is not None or what == "name"):
+            raise TypeError(f"{what} is {brief(given)}, expected the name of a signal")
 
 
 @contextmanager
@@ -57,16 +62,21 @@ def _scope(name: str, backward: str | None) -> Iterator[None]:
 
 def enter(name: str, backward: str | None = None) -> None:
     """Open a scope until `exit(name)`."""
+    _check_names(name=name, backward=backward)
     _gt.signal_enter(name, backward)
 
 
 def exit(name: str) -> None:
     """Close the innermost scope, which must be `name`."""
+    _check_names(name=name)
     _gt.signal_exit(name)
 
 
 def tensor(x: Tensor, name: str, backward_name: str | None = None) -> Tensor:
     """Return a copy of a tensor, placed according to the signal's configuration."""
+    _check_names(name=name, backward_name=backward_name)
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x is {brief(x)}, expected a tensor")
     return _gt.signal_tensor(x, name, backward_name)
 
 

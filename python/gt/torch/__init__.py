@@ -13,6 +13,14 @@ in GT programs. `torch.cluster` corresponds to `torch.cuda`.
 
 from __future__ import annotations
 
+import sys as _sys
+
+#: Whether the program may have run backward passes: PyTorch was imported, and is not just loading
+#: its devices.
+_FOLLOWS_TORCH = not getattr(
+    getattr(_sys.modules.get("torch"), "__spec__", None), "_initializing", True
+)
+
 #: The releases of PyTorch that gt.torch is tested with.
 TESTED = ("2.13", "2.14", "2.15")
 
@@ -43,5 +51,9 @@ from gt.torch.bridge import from_torch, to_torch  # noqa: E402
 from gt.torch.parallel import parallelize_module  # noqa: E402
 
 _setup.run()
+if _FOLLOWS_TORCH:
+    from gt.torch import late_import as _late_import
+
+    _late_import.register()
 
 __all__ = ["TESTED", "from_torch", "parallelize_module", "to_torch"]

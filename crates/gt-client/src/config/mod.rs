@@ -54,7 +54,8 @@ pub fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let root = tree::parse(text, file)?;
     let reader = Reader { file };
     let mut config = Config::default();
-    for (name, value) in reader.map(&root, "the file", "a name for each signal")? {
+    let entries = reader.map(&root, "the file", "a name for each signal");
+    for (name, value) in entries.map_err(|error| with_first_line(error, &root, text))? {
         match name.text.as_str() {
             "slots" if value.is_scalar() => config.slots.slots = Some(reader.slots(value)?),
             "elastic" if value.is_scalar() => {
@@ -64,6 +65,17 @@ pub fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
         }
     }
     Ok(config)
+}
+
+/// Returns the error for a file that is no mapping. YAML joins the lines of a text, of which the
+/// error shows the first alone.
+fn with_first_line(mut error: ConfigError, root: &tree::YamlValue, text: &str) -> ConfigError {
+    if let (ConfigError::WrongValue { place, given, .. }, Some(_)) = (&mut error, root.text()) {
+        let before = place.line.saturating_sub(1);
+        let from = text.split_inclusive('\n').take(usize::try_from(before).unwrap_or(0));
+        *given = tree::quoted(text[from.map(str::len).sum()..].trim());
+    }
+    error
 }
 
 #[cfg(test)]
@@ -192,6 +204,17 @@ mod tests {
         );
         check("a: 7", "x.yaml:1:4: 'a' is 7, expected shard, backward and compile");
         check("- 1\n", "x.yaml:1:1: 'the file' is a list, expected a name for each signal");
+        check(
+            "\nroot:x:0\ndaemon:x:1\n",
+            "x.yaml:2:1: 'the file' is 'root:x:0...', expected a name for each signal",
+        );
+        check(
+            &format!("a: {}\n  more", "b".repeat(100)),
+            &format!(
+                "x.yaml:1:4: 'a' is '{}...', expected shard, backward and compile",
+                "b".repeat(60)
+            ),
+        );
         check("a: {}\nb: {}\na: {}\n", "x.yaml:3:1: 'a' occurs twice, expected once");
         check("a: {shard: {axis: 1, axis: 2}}", "x.yaml:1:22: 'axis' occurs twice, expected once");
     }

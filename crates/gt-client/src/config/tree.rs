@@ -7,6 +7,9 @@ use serde_saphyr::{Error, Location, SnippetMode, Spanned};
 
 use super::{ConfigError, FilePosition};
 
+/// The number of characters of a text that an error shows.
+const LONGEST: usize = 60;
+
 /// A key of a mapping.
 pub struct Entry {
     pub text: String,
@@ -108,6 +111,16 @@ impl YamlValue {
     }
 }
 
+/// Returns the first line of a text in quotation marks, shortened if it is long.
+pub fn quoted(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("'{}...'", &line[..end]),
+        None if line.len() < text.trim_end().len() => format!("'{line}...'"),
+        None => format!("'{line}'"),
+    }
+}
+
 /// Formats a value for error messages.
 impl fmt::Display for YamlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,7 +129,7 @@ impl fmt::Display for YamlValue {
             YamlNode::Flag(flag) => write!(f, "{flag}"),
             YamlNode::Whole(number) => write!(f, "{number}"),
             YamlNode::Fraction(number) => write!(f, "{number}"),
-            YamlNode::Text(text) => write!(f, "'{text}'"),
+            YamlNode::Text(text) => f.write_str(&quoted(text)),
             YamlNode::List(list) if list.is_empty() => f.write_str("an empty list"),
             YamlNode::List(_) => f.write_str("a list"),
             YamlNode::Map(_) => f.write_str("a mapping"),

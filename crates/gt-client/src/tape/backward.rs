@@ -32,6 +32,11 @@ pub fn backward(roots: &[Root<'_>], options: BackwardOptions) -> Result<()> {
 /// Like [`backward`], but accumulates in the gradients of `inputs` only.
 pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptions) -> Result<()> {
     check_no_vmap()?;
+    if inputs.is_empty() {
+        return Err(ClientError::usage(
+            "backward: inputs is empty, expected at least one tensor\n  hint: leave it out to accumulate the gradients of all leaves",
+        ));
+    }
     if inputs.iter().any(|input| !input.is_leaf()) {
         return Err(ClientError::usage(
             "backward: one of inputs is the result of other tensors, so its gradient is not retained\n  hint: gt.autograd.grad returns it",
@@ -56,15 +61,23 @@ fn check_no_vmap() -> Result<()> {
     ))
 }
 
+/// Adds a gradient to that of a leaf, and calls the hooks that run afterwards.
 fn accumulate(leaf: &TapeNode, grad: Tensor, options: BackwardOptions) -> Result<()> {
-    let sum = match leaf.grad() {
-        Some(before) => context::with(|context| {
-            context.with_gradients(options.create_graph, || before.add(&grad))
-        })?,
-        None => grad,
-    };
-    leaf.set_grad(Some(if options.create_graph { sum } else { sum.without_history() }));
-    Ok(())
+    within_pass(options, |_| {
+        let sum = match leaf.grad() {
+            Some(before) => before.add(&grad)?,
+            None => grad,
+        };
+        leaf.set_grad(Some(if options.create_graph { sum } else { sum.without_history() }));
+        leaf.run_accumulated_hooks()
+    })
+}
+
+/// Runs a part of a backward pass: recorded if `options` says so, and without autocast.
+fn within_pass<T>(options: BackwardOptions, body: impl FnOnce(&Context) -> T) -> T {
+    context::with(|context| {
+        context.without_autocast(|| context.with_gradients(options.create_graph, || body(context)))
+    })
 }
 
 /// Returns the gradients of the sum of `roots` with respect to `inputs`; `None` for an input that
@@ -121,12 +134,7 @@ fn run(
     wanted: &[Arc<TapeNode>],
 ) -> Result<ReachedGradients> {
     let starts = roots.iter().map(|root| start(root)).collect::<Result<Vec<_>>>()?;
-    context::with(|context| {
-        context.without_autocast(|| {
-            let walk = || walk(context, starts, options, wanted);
-            context.with_gradients(options.create_graph, walk)
-        })
-    })
+    within_pass(options, |context| walk(context, starts, options, wanted))
 }
 
 /// Returns the node of a root, and its gradient.

@@ -19,7 +19,7 @@ mod rules;
 
 use crate::context;
 pub use crate::tensor::node::function::{BackwardCall, Function};
-pub use crate::tensor::node::hooks::{Hook, HookHandle};
+pub use crate::tensor::node::hooks::{AccumulatedHook, Hook, HookHandle};
 pub use backward::{BackwardOptions, Root, backward, backward_to, grad, reaches_others};
 pub use list::{TapeEntry, tape};
 pub use reach::depends;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Tensor;
 use super::node::TapeNode;
-use super::node::hooks::{Hook, HookHandle};
+use super::node::hooks::{AccumulatedHook, Hook, HookHandle};
 use crate::error::{ClientError, Result};
 
 impl Tensor {
@@ -57,6 +57,21 @@ impl Tensor {
     pub fn register_hook(&self, hook: Hook) -> Result<HookHandle> {
         let node = self.node().ok_or_else(|| no_gradient("register_hook"))?;
         Ok(node.add_hook(hook))
+    }
+
+    /// Calls `hook` in every backward pass after it has accumulated the gradient of this leaf.
+    ///
+    /// # Errors
+    /// The tensor does not require gradients, or is not a leaf.
+    pub fn register_post_accumulate_grad_hook(&self, hook: AccumulatedHook) -> Result<HookHandle> {
+        let name = "register_post_accumulate_grad_hook";
+        let node = self.node().ok_or_else(|| no_gradient(name))?;
+        if !node.is_leaf() {
+            return Err(ClientError::usage(format!(
+                "{name}: the tensor is the result of others, and gradients accumulate in leaves only\n  hint: register_hook gets the gradient of any tensor"
+            )));
+        }
+        Ok(node.add_accumulated_hook(hook))
     }
 
     /// Has backward passes retain this tensor's gradient in [`Tensor::grad`], although it is not a

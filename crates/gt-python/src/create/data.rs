@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use gt::{Shape, Tensor, TensorData};
-use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArray};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use super::filled::filled;
 use super::finish;
 use crate::tensor::PyTensor;
-use crate::{array, convert, dtype, session, source};
+use crate::{argument, array, convert, dtype, session, source};
 
 /// Return a new tensor with the values of a number, nested lists, an array or another tensor.
 ///
@@ -72,12 +72,23 @@ pub(super) fn as_tensor(
 
 /// Return a new tensor with the values, shape and dtype of a NumPy array.
 #[pyfunction]
-#[pyo3(signature = (array, requires_grad=false))]
+#[pyo3(
+    signature = (array, requires_grad=None),
+    text_signature = "(array, requires_grad=False)"
+)]
 pub(super) fn from_numpy(
     py: Python<'_>,
     array: &Bound<'_, PyAny>,
-    requires_grad: bool,
+    requires_grad: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
+    if array.cast::<PyUntypedArray>().is_err() {
+        let given = array.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "from_numpy: expected np.ndarray (got {given})\n  hint: gt.tensor(...) takes numbers and lists, gt.as_tensor(...) also tensors"
+        )));
+    }
+    let flag = |given| argument::flag("from_numpy", "requires_grad", given);
+    let requires_grad = requires_grad.map(flag).transpose()?.unwrap_or(false);
     let session = session::ready_current(py)?;
     source::note(py);
     let data = array::from_array(array, None)?;

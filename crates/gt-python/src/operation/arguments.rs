@@ -6,10 +6,11 @@ use gt::ir::{Attributes, Operation};
 use gt::{Scalar, Session, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::{CallArguments, CallForm};
+use crate::argument::{mismatch, whole};
 use crate::tensor::{PyOperand, PyTensor};
 use crate::{convert, dtype};
 
@@ -192,30 +193,14 @@ pub fn attribute(
 /// Returns the error for an argument that does not fit its parameter.
 #[cold]
 fn wrong(operation: &Operation, of: &Parameter, given: &Bound<'_, PyAny>) -> PyErr {
-    let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
-    let shown = match given.repr() {
-        Ok(text) if text.len().is_ok_and(|length| length <= 40) => format!(" {text}"),
-        _ => String::new(),
-    };
     let expected = super::document::expected_kind(of);
-    let text = format!("{}: {} must be {expected}, not {kind}{shown}", operation.name, of.name);
+    let text = mismatch(operation.name, of.name, &expected, given);
     match of.kind {
         ParameterKind::Choice(_) if given.is_instance_of::<PyString>() => {
             pyo3::exceptions::PyValueError::new_err(text)
         }
         _ => PyTypeError::new_err(text),
     }
-}
-
-/// Returns the value of a Python or NumPy integer; `None` for bools, floats and other objects.
-fn whole(given: &Bound<'_, PyAny>) -> Option<i64> {
-    if given.is_instance_of::<PyBool>() || given.is_instance_of::<PyFloat>() {
-        return None;
-    }
-    if given.is_instance_of::<PyInt>() {
-        return given.extract().ok();
-    }
-    given.call_method0("__index__").ok()?.extract().ok()
 }
 
 /// Returns the index of the parameter with this name or synonym.

@@ -15,6 +15,7 @@ use super::fork::ForkBlocker;
 use super::handle::SessionHandle;
 use super::origin::origin;
 use super::wait;
+use crate::argument;
 use crate::error::IntoPython;
 
 /// Connect to a server, which holds all tensors that this thread creates from now on.
@@ -40,20 +41,25 @@ use crate::error::IntoPython;
 ///     ValueError: the number of slots is not from 1 to 4096, or the name is empty, too long, or has
 ///         characters that cannot be shown.
 #[pyfunction]
-#[pyo3(signature = (address, key_file=None, insecure=false, slots=None, elastic=None, name=None))]
+#[pyo3(
+    signature = (address, key_file=None, insecure=None, slots=None, elastic=None, name=None),
+    text_signature = "(address, key_file=None, insecure=False, slots=None, elastic=None, name=None)"
+)]
 fn connect(
     py: Python<'_>,
     address: Bound<'_, PyAny>,
     key_file: Option<Bound<'_, PyAny>>,
-    insecure: bool,
-    slots: Option<i64>,
-    elastic: Option<bool>,
+    insecure: Option<&Bound<'_, PyAny>>,
+    slots: Option<&Bound<'_, PyAny>>,
+    elastic: Option<&Bound<'_, PyAny>>,
     name: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let address = parse_address("connect", &address)?;
     let key_file = parse_key_file("connect", &address, key_file)?;
     refuse_in_block(py, "connect", &format!("open `with gt.Session('{address}'):` inside it"))?;
-    let slots = slots.map(|count| slot_count("connect", count)).transpose()?;
+    let insecure = optional_flag("connect", "insecure", insecure)?.unwrap_or(false);
+    let slots = slot_count("connect", slots)?;
+    let elastic = optional_flag("connect", "elastic", elastic)?;
     let origin = origin(py, "connect", name)?;
     let handle = open_connection(py, origin, &address, key_file, insecure)?;
     set_slots(&handle, slots, elastic)?;
@@ -61,12 +67,23 @@ fn connect(
     Ok(())
 }
 
-/// Checks a number of slots, which is from 1 to 4096.
-pub fn slot_count(name: &str, count: i64) -> PyResult<u32> {
-    let most = Rescale::MOST;
-    Rescale::count(count).ok_or_else(|| {
-        PyValueError::new_err(format!("{name}: a session has 1 to {most} slots, {count} given"))
-    })
+/// Returns a number of slots, which is from 1 to 4096, if one is given to the function `call`.
+pub fn slot_count(call: &str, slots: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u32>> {
+    let Some(given) = slots else { return Ok(None) };
+    let (count, most) = (argument::int(call, "slots", given)?, Rescale::MOST);
+    let checked = Rescale::count(count).ok_or_else(|| {
+        PyValueError::new_err(format!("{call}: a session has 1 to {most} slots, {count} given"))
+    });
+    checked.map(Some)
+}
+
+/// Returns an argument of the function `call` that is True or False, if it is given.
+pub fn optional_flag(
+    call: &str,
+    name: &str,
+    given: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<bool>> {
+    given.map(|given| argument::flag(call, name, given)).transpose()
 }
 
 /// Sets the number of slots of a session, if it is given.
@@ -98,13 +115,18 @@ pub fn set_slots(
 ///     ValueError: the number of slots is not from 1 to 4096.
 #[pyfunction]
 #[pyo3(signature = (slots=None, elastic=None))]
-fn rescale(py: Python<'_>, slots: Option<i64>, elastic: Option<bool>) -> PyResult<()> {
+fn rescale(
+    py: Python<'_>,
+    slots: Option<&Bound<'_, PyAny>>,
+    elastic: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
     if slots.is_none() && elastic.is_none() {
         return Err(PyTypeError::new_err(
             "rescale: neither slots nor elastic is given\n  hint: gt.rescale(4)",
         ));
     }
-    let slots = slots.map(|count| slot_count("rescale", count)).transpose()?;
+    let slots = slot_count("rescale", slots)?;
+    let elastic = optional_flag("rescale", "elastic", elastic)?;
     let handle = current::handle(py)?;
     set_slots(&handle, slots, elastic)
 }

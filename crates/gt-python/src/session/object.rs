@@ -8,11 +8,14 @@ use pyo3::prelude::*;
 
 use super::address::{parse_address, parse_key_file};
 use super::current;
-use super::default::{open_connection, parse_seed, set_slots, slot_count, worker_count};
+use super::default::{
+    open_connection, optional_flag, parse_seed, set_slots, slot_count, worker_count,
+};
 use super::fork::ForkBlocker;
 use super::handle::{self, SessionHandle};
 use super::origin::origin;
 use super::wait;
+use crate::argument;
 use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 
@@ -111,8 +114,13 @@ impl PySession {
 
     /// Set the number of slots over which the session shards tensors from now on.
     #[pyo3(signature = (slots=None, elastic=None))]
-    fn rescale(&self, slots: Option<i64>, elastic: Option<bool>) -> PyResult<()> {
-        let slots = slots.map(|count| slot_count("rescale", count)).transpose()?;
+    fn rescale(
+        &self,
+        slots: Option<&Bound<'_, PyAny>>,
+        elastic: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let slots = slot_count("rescale", slots)?;
+        let elastic = optional_flag("rescale", "elastic", elastic)?;
         self.session()?.rescale(slots, elastic).py()
     }
 
@@ -124,20 +132,24 @@ impl PySession {
 
 /// Open a session on a server, or, without an address, with workers of its own in this process.
 #[pyfunction]
-#[pyo3(signature = (address=None, key_file=None, insecure=false, workers=None, slots=None, elastic=None, name=None))]
+#[pyo3(signature = (address, key_file, insecure, workers, slots, elastic, name))]
 #[allow(clippy::too_many_arguments, reason = "they are those of gt.Session")]
 fn open_session(
     py: Python<'_>,
     address: Option<Bound<'_, PyAny>>,
     key_file: Option<Bound<'_, PyAny>>,
-    insecure: bool,
-    workers: Option<i64>,
-    slots: Option<i64>,
-    elastic: Option<bool>,
+    insecure: &Bound<'_, PyAny>,
+    workers: Option<&Bound<'_, PyAny>>,
+    slots: Option<&Bound<'_, PyAny>>,
+    elastic: Option<&Bound<'_, PyAny>>,
     name: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PySession> {
     let origin = origin(py, "Session", name)?;
-    let slots = slots.map(|count| slot_count("Session", count)).transpose()?;
+    let insecure = argument::flag("Session", "insecure", insecure)?;
+    let slots = slot_count("Session", slots)?;
+    let elastic = optional_flag("Session", "elastic", elastic)?;
+    let count = |given| worker_count("Session", argument::int("Session", "workers", given)?);
+    let workers = workers.map(count).transpose()?;
     if let Some(address) = address {
         let address = parse_address("Session", &address)?;
         let key_file = parse_key_file("Session", &address, key_file)?;
@@ -145,7 +157,6 @@ fn open_session(
         set_slots(&handle, slots, elastic)?;
         return Ok(PySession(Some(handle)));
     }
-    let workers = workers.map(|count| worker_count("Session", count)).transpose()?;
     let seed = current::seed();
     let blocker = ForkBlocker::to_open(py)?;
     let handle = SessionHandle::embedded(py, &blocker, origin, workers, seed)?;

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 
 use super::PyTensor;
-use crate::{convert, export};
+use crate::{argument, convert, export};
 
 impl PyTensor {
     /// Returns PyTorch's error if the tensor requires gradients, as an array has no history.
@@ -33,9 +33,10 @@ impl PyTensor {
     ///
     /// Raises:
     ///     RuntimeError: the tensor requires gradients, unless `force` is true.
-    #[pyo3(signature = (*, force=false))]
-    fn numpy(&self, py: Python<'_>, force: bool) -> PyResult<Py<PyAny>> {
-        if !force {
+    #[pyo3(signature = (*, force=None), text_signature = "($self, *, force=False)")]
+    fn numpy(&self, py: Python<'_>, force: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let force = force.map(|given| argument::flag("numpy", "force", given)).transpose()?;
+        if force != Some(true) {
             self.check_without_history()?;
         }
         Ok(export::to_array(py, &self.fetch(py)?)?.unbind())
@@ -53,8 +54,9 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         dtype: Option<&Bound<'_, PyAny>>,
-        copy: Option<bool>,
+        copy: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
+        let copy = copy.map(|given| argument::flag("__array__", "copy", given)).transpose()?;
         self.check_without_history()?;
         if copy == Some(false) && self.0.dtype() == gt::DType::BF16 {
             return Err(PyValueError::new_err(
@@ -82,12 +84,15 @@ impl PyTensor {
     }
 
     /// Return the result of a NumPy function on this tensor as a tensor.
-    #[pyo3(signature = (array, context=None, return_scalar=false))]
+    #[pyo3(
+        signature = (array, context=None, return_scalar=None),
+        text_signature = "($self, array, context=None, return_scalar=False)"
+    )]
     fn __array_wrap__(
         &self,
         array: &Bound<'_, PyAny>,
         context: Option<&Bound<'_, PyAny>>,
-        return_scalar: bool,
+        return_scalar: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTensor> {
         let _ = (context, return_scalar);
         Ok(PyTensor(convert::tensor(&self.0.session(), array, None)?))
@@ -120,7 +125,7 @@ impl PyTensor {
             let export = py.import("gt._dlpack")?.getattr("export_bfloat16")?;
             return Ok(export.call1((bits, options))?.unbind());
         }
-        self.numpy(py, false)?.call_method(py, "__dlpack__", (), options)
+        self.numpy(py, None)?.call_method(py, "__dlpack__", (), options)
     }
 
     /// Return DLPack's device of host memory: `(kDLCPU, 0)`.

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::{PyOperand, PyTensor};
 use crate::error::IntoPython;
-use crate::{session, source};
+use crate::{argument, session, source};
 
 #[pymethods]
 impl PyTensor {
@@ -77,9 +77,10 @@ impl PyTensor {
     fn add_scaled_(
         slf: &Bound<'_, Self>,
         tensor: &Bound<'_, PyAny>,
-        value: f64,
+        value: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyTensor>> {
         let this = &slf.get().0;
+        let value = argument::number("add_scaled_", "value", value)?;
         session::ready(slf.py(), this)?;
         source::note(slf.py());
         let tensor = PyOperand::tensor(this, tensor, "add_scaled_")?;

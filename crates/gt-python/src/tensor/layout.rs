@@ -7,17 +7,18 @@ use pyo3::types::PyTuple;
 
 use super::PyTensor;
 use crate::error::{IntoPython, to_python};
-use crate::{convert, session, source};
+use crate::{argument, convert, session, source};
 
 #[pymethods]
 impl PyTensor {
     /// Return the strides of all axes as a tuple, or the stride of one axis, in elements.
     #[pyo3(signature = (dim=None))]
-    fn stride(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+    fn stride(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let strided = self.0.strided();
         let rank = strided.shape.rank();
         let strides = PyTuple::new(py, &strided.strides[..rank])?;
         let Some(dim) = dim else { return Ok(strides.into_any().unbind()) };
+        let dim = argument::axis("stride", "dim", dim)?;
         let axis = gt::ir::shape::axis(dim, rank, "stride");
         Ok(strides.get_item(axis.map_err(|error| to_python(error.into()))?)?.unbind())
     }

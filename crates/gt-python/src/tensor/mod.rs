@@ -7,7 +7,7 @@
 
 mod arrays;
 mod assign;
-mod gradient;
+pub mod gradient;
 mod index;
 mod layout;
 mod operators;

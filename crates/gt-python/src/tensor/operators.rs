@@ -1,10 +1,11 @@
 //! Python operators of `Tensor`.
 
 use gt::ir::ops::matmul::MATMUL;
-use gt::ir::ops::{binary, compare};
+use gt::ir::ops::{binary, compare, parts};
 use gt::ir::{DType, Operand, Operation};
 use gt::{ClientError, Tensor};
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 
@@ -32,6 +33,41 @@ pub fn apply(
             Ok(PyTensor(Tensor::apply(&session, operation, &operands, Default::default()).py()?))
         }
         result => Ok(PyTensor(result.py()?)),
+    }
+}
+
+/// Returns `this * other`, or `other * this` if `reflected`.
+///
+/// # Errors
+/// `other` is a sequence, which Python would repeat as often as the tensor says, but the tensor is
+/// no index. Without this, the error would be about the index that the user did not write.
+fn multiply(
+    py: Python<'_>,
+    this: &PyTensor,
+    other: &Bound<'_, PyAny>,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
+    let result = apply(py, &binary::MUL, this, other, reflected);
+    if result.as_ref().is_err_and(|error| is_unsupported(py, error, other))
+        && !this.is_index()
+        && is_only_repeated(other)
+    {
+        let (own, given) = ("gt.Tensor".into(), other.get_type().name()?.to_string());
+        let (left, right) = if reflected { (given, own) } else { (own, given) };
+        return Err(PyTypeError::new_err(format!(
+            "unsupported operand type(s) for *: '{left}' and '{right}'"
+        )));
+    }
+    or_not_implemented(py, result, other)
+}
+
+/// Whether an object is a sequence that can be repeated, and no number.
+fn is_only_repeated(other: &Bound<'_, PyAny>) -> bool {
+    let kind = other.get_type();
+    // SAFETY: it is the type of an object; the slots are functions, which are not called.
+    unsafe {
+        ffi::PyType_GetSlot(kind.as_type_ptr(), ffi::Py_nb_multiply).is_null()
+            && !ffi::PyType_GetSlot(kind.as_type_ptr(), ffi::Py_sq_repeat).is_null()
     }
 }
 
@@ -98,17 +134,30 @@ macro_rules! operators {
 operators! {
     binary::ADD, "+=": __add__ __radd__ __iadd__,
     binary::SUB, "-=": __sub__ __rsub__ __isub__,
-    binary::MUL, "*=": __mul__ __rmul__ __imul__,
     binary::DIV, "/=": __truediv__ __rtruediv__ __itruediv__,
     binary::FLOOR_DIVIDE, "//=": __floordiv__ __rfloordiv__ __ifloordiv__,
     binary::REMAINDER, "%=": __mod__ __rmod__ __imod__,
     binary::BITWISE_AND, "&=": __and__ __rand__ __iand__,
     binary::BITWISE_OR, "|=": __or__ __ror__ __ior__,
     binary::BITWISE_XOR, "^=": __xor__ __rxor__ __ixor__,
+    parts::BITWISE_LEFT_SHIFT, "<<=": __lshift__ __rlshift__ __ilshift__,
+    parts::BITWISE_RIGHT_SHIFT, ">>=": __rshift__ __rrshift__ __irshift__,
 }
 
 #[pymethods]
 impl PyTensor {
+    fn __mul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        multiply(py, self, other, false)
+    }
+
+    fn __rmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        multiply(py, self, other, true)
+    }
+
+    fn __imul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(py, &binary::MUL, "*=", self, other)
+    }
+
     fn __pow__(
         &self,
         py: Python<'_>,

@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use super::PyTensor;
 use crate::error::IntoPython;
-use crate::{convert, dtype, session, source};
+use crate::{argument, convert, dtype, session, source};
 
 /// Issues an operation on a tensor once its session can accept one.
 fn on(
@@ -30,8 +30,21 @@ impl PyTensor {
     }
 
     /// Return the tensor with the axes from `start_dim` to `end_dim` merged into one.
-    #[pyo3(signature = (start_dim=0, end_dim=-1))]
-    fn flatten(&self, py: Python<'_>, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
+    #[pyo3(
+        signature = (start_dim=None, end_dim=None),
+        text_signature = "($self, start_dim=0, end_dim=-1)"
+    )]
+    fn flatten(
+        &self,
+        py: Python<'_>,
+        start_dim: Option<&Bound<'_, PyAny>>,
+        end_dim: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let axis = |name, given: Option<&Bound<'_, PyAny>>, default| {
+            given.map_or(Ok(default), |given| argument::axis("flatten", name, given))
+        };
+        let start_dim = axis("start_dim", start_dim, 0)?;
+        let end_dim = axis("end_dim", end_dim, -1)?;
         on(py, self, |tensor| tensor.flatten(start_dim, end_dim))
     }
 
@@ -40,10 +53,13 @@ impl PyTensor {
     fn transpose(
         &self,
         py: Python<'_>,
-        dim0: Option<i64>,
-        dim1: Option<i64>,
+        dim0: Option<&Bound<'_, PyAny>>,
+        dim1: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTensor> {
-        match (dim0, dim1) {
+        let axis = |name, given: Option<&Bound<'_, PyAny>>| {
+            given.map(|given| argument::axis("transpose", name, given)).transpose()
+        };
+        match (axis("dim0", dim0)?, axis("dim1", dim1)?) {
             (Some(first), Some(second)) => on(py, self, |tensor| tensor.transpose(first, second)),
             (None, None) => self.m_t(py),
             _ => Err(PyTypeError::new_err("transpose takes two axes or none")),
@@ -130,7 +146,13 @@ impl PyTensor {
         }
         let parts = match split_size.extract::<usize>() {
             Ok(size) => self.0.split(size, along),
-            Err(_) => self.0.split_sizes(&split_size.extract::<Vec<usize>>()?, along),
+            Err(_) => {
+                let lengths: Vec<usize> = split_size.extract().map_err(|_| {
+                    let (name, expected) = ("split_size_or_sections", "a length or a list of them");
+                    PyTypeError::new_err(argument::mismatch("split", name, expected, split_size))
+                })?;
+                self.0.split_sizes(&lengths, along)
+            }
         };
         Ok(parts.py()?.into_iter().map(PyTensor).collect())
     }
@@ -157,7 +179,16 @@ impl PyTensor {
 
     /// Return the elements `start` to `start + length` along an axis.
     #[pyo3(signature = (dim, start, length))]
-    fn narrow(&self, py: Python<'_>, dim: i64, start: i64, length: i64) -> PyResult<PyTensor> {
+    fn narrow(
+        &self,
+        py: Python<'_>,
+        dim: &Bound<'_, PyAny>,
+        start: &Bound<'_, PyAny>,
+        length: &Bound<'_, PyAny>,
+    ) -> PyResult<PyTensor> {
+        let dim = argument::axis("narrow", "dim", dim)?;
+        let start = argument::int("narrow", "start", start)?;
+        let length = argument::int("narrow", "length", length)?;
         let size = self
             .0
             .shape()

@@ -10,7 +10,7 @@ use pyo3::types::{PyComplex, PyFloat, PyTuple, PyType};
 use super::{PyOperand, PyTensor};
 use crate::dtype::PyDType;
 use crate::error::IntoPython;
-use crate::{dtype, export, session, source};
+use crate::{argument, dtype, export, session, source};
 
 /// The error for a branch that depends on a tensor mapped over by `vmap`.
 const CONTROL_FLOW: &str = "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet\n  hint: gt.where(condition, a, b) computes both sides";
@@ -48,6 +48,12 @@ impl PyTensor {
     /// Requests the values and waits for them.
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
         self.request_values(py)?.wait(py)
+    }
+
+    /// Whether the tensor can be an index: it has one element, of an integer dtype or bool.
+    pub fn is_index(&self) -> bool {
+        let dtype = self.0.dtype();
+        !dtype.is_float() && !dtype.is_complex() && self.0.shape().numel() == 1
     }
 
     fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {
@@ -143,11 +149,12 @@ impl PyTensor {
 
     /// Return the shape, or the length of one axis.
     #[pyo3(signature = (dim=None))]
-    fn size(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+    fn size(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let shape = self.shape(py)?;
         match dim {
             None => Ok(shape.into_any().unbind()),
             Some(dim) => {
+                let dim = argument::axis("size", "dim", dim)?;
                 let axis = gt::ir::shape::axis(dim, self.0.rank(), "size")
                     .map_err(|error| crate::error::to_python(error.into()))?;
                 Ok(shape.get_item(axis)?.unbind())
@@ -219,7 +226,7 @@ impl PyTensor {
 
     fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
         let (dtype, shape) = (self.0.dtype(), self.0.shape());
-        if dtype.is_float() || dtype.is_complex() || shape.numel() != 1 {
+        if !self.is_index() {
             let hint = if shape.numel() == 1 { "convert it by int()" } else { "index it first" };
             return Err(PyTypeError::new_err(format!(
                 "only integer tensors of a single element can be converted to an index, this one is {dtype} of shape {shape}\n  hint: {hint}"

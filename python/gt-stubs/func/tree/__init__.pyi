@@ -3,6 +3,7 @@ from gt._compat.func.tree import (
     LEAF as LEAF,
     Structure as Structure,
     flatten as flatten,
+    in_tensors as in_tensors,
     mapped as mapped,
     spread as spread,
     unflatten as unflatten,

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from gt import _gt
@@ -307,10 +307,18 @@ def _with_gradients(
     name: str, outputs: Any, gradients: Any
 ) -> tuple[list[Tensor], list[Tensor | None]]:
     """Return outputs and their gradients as lists of equal length."""
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        raise TypeError(
+            f"{name}: the output is {brief(outputs)}, expected a tensor or a list of them"
+        )
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     if gradients is None or isinstance(gradients, Tensor):
         gradients = [gradients] * len(outputs) if gradients is None else [gradients]
     gradients = list(gradients)
+    for what, given in (("an output", outputs), ("a gradient", gradients)):
+        for one in given:
+            if not isinstance(one, Tensor) and (given is outputs or one is not None):
+                raise TypeError(f"{name}: {what} is {brief(one)}, expected a tensor")
     if not outputs or len(gradients) != len(outputs):
         raise ValueError(
             f"{name}: there are {len(gradients)} gradients for {len(outputs)} outputs\n"

@@ -114,7 +114,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"Expected pytree structure of cotangents to be the same as pytree structure of "
                 f"outputs to the function. cotangents: {given}, primal output: {structure}"
             )
-        return pullback(cotangents, retain_graph)
+        return pullback(tree.in_tensors(cotangents), retain_graph)
 
     value = pullback.outside(pullback.value)
     return (value, back, pullback.outside(pullback.aux)) if has_aux else (value, back)
@@ -156,7 +156,7 @@ def jvp(
         )
     places = tuple(range(len(primals)))
     pullback = _Pullback(func, primals, {}, places, has_aux, "jvp(f, primals, tangents)")
-    moved = pullback.along(tree.flatten(tangents)[0])
+    moved = pullback.along(tree.flatten(tree.in_tensors(tangents))[0])
     value = pullback.outside(pullback.value)
     return (value, moved, pullback.outside(pullback.aux)) if has_aux else (value, moved)
 
@@ -182,7 +182,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             raise RuntimeError(
                 "linearize: Expected the tangents to have the structure of the primals"
             )
-        return pullback.along(leaves)
+        return pullback.along(tree.in_tensors(leaves))
 
     return pullback.outside(pullback.value), derivative
 
@@ -278,6 +278,7 @@ class _Pullback:
         several = isinstance(argnums, tuple)
         numbers = argnums if isinstance(argnums, tuple) else (argnums,)
         places = _places(numbers, len(args), name)
+        args, kwargs = tree.in_tensors((args, kwargs))
         # If nothing is recorded at the call, no caller needs a gradient of the result.
         recorded = is_grad_enabled()
         with enable_grad():

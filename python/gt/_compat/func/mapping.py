@@ -59,6 +59,7 @@ def vmap(
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree.in_tensors((args, kwargs))
         leaves, dims, structure = call.inputs(args)
         size = call.size(leaves, dims)
         if chunk_size is None or chunk_size >= size:

@@ -2,8 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
+
+from gt._gt import Tensor, is_foreign
+from gt.ops.foreign import to_tensor
+from gt.session.session import Session
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,18 @@ def mapped(function: Callable[..., Any], tree: Any) -> Any:
     """Return the tree of a function's results for each leaf."""
     leaves, structure = flatten(tree)
     return unflatten([function(leaf) for leaf in leaves], structure)
+
+
+def in_tensors(tree: Any) -> Any:
+    """Return the tree with tensors in place of arrays and of tensors of PyTorch's."""
+    leaves, structure = flatten(tree)
+    if not any(map(is_foreign, leaves)):
+        return tree
+    own = next((leaf for leaf in leaves if isinstance(leaf, Tensor)), None)
+    # An array becomes a tensor of the session of the others.
+    with nullcontext() if own is None else Session.of(own).use():
+        converted = [to_tensor(leaf) if is_foreign(leaf) else leaf for leaf in leaves]
+    return unflatten(converted, structure)
 
 
 def spread(tree: Any, structure: Structure) -> list[Any] | None:

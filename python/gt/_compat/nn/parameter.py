@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from gt import _gt
+from gt._calls import brief
 from gt._gt import Tensor
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Parameter(Tensor):
             data = _gt.empty(0)
         elif not isinstance(data, Tensor):
             data = _gt.tensor(data)
+        # NumPy's bools are equal to Python's.
+        if isinstance(requires_grad, Tensor) or requires_grad not in (True, False):
+            raise TypeError(f"requires_grad is {brief(requires_grad)}, expected True or False")
         if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients, this one "

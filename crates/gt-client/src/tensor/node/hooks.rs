@@ -12,10 +12,18 @@ use crate::tensor::Tensor;
 /// Receives a gradient; returns a replacement, or `None` to keep it.
 pub type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
+/// Runs after a leaf's gradient was accumulated.
+pub type AccumulatedHook = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// Hooks in the order of their registration, by number.
+type Numbered<H> = Mutex<Vec<(u64, H)>>;
+
 /// The hooks of one tensor.
 #[derive(Default)]
 pub(crate) struct GradientHooks {
-    hooks: Mutex<Vec<(u64, Hook)>>,
+    hooks: Numbered<Hook>,
+    /// For a leaf: the hooks that run after its gradient was accumulated.
+    accumulated: Numbered<AccumulatedHook>,
     /// For a tensor that is not a leaf: its gradient, if it is retained.
     retained: Mutex<Option<Option<Tensor>>>,
 }
@@ -31,14 +39,18 @@ impl HookHandle {
     pub fn remove(&self) {
         let node = self.node.upgrade();
         if let Some(gradient_hooks) = node.as_ref().and_then(|node| node.hooks.get()) {
-            // The hook is dropped after the lock is released: it may hold any object of the user's.
-            let mut hooks = lock(&gradient_hooks.hooks);
-            let place = hooks.iter().position(|(number, _)| *number == self.number);
-            let removed = place.map(|place| hooks.remove(place));
-            drop(hooks);
-            drop(removed);
+            // The hooks are dropped here, after the locks are released: they may hold any object of
+            // the user's.
+            let _of_gradient = remove(&gradient_hooks.hooks, self.number);
+            let _of_accumulated = remove(&gradient_hooks.accumulated, self.number);
         }
     }
+}
+
+fn remove<H>(hooks: &Numbered<H>, number: u64) -> Option<(u64, H)> {
+    let mut hooks = lock(hooks);
+    let place = hooks.iter().position(|(of, _)| *of == number)?;
+    Some(hooks.remove(place))
 }
 
 impl GradientHooks {
@@ -66,10 +78,26 @@ impl GradientHooks {
 
 impl TapeNode {
     pub fn add_hook(self: &Arc<TapeNode>, hook: Hook) -> HookHandle {
+        self.add(&self.hooks.get_or_init(Box::default).hooks, hook)
+    }
+
+    /// Adds a hook that runs after the gradient of this leaf was accumulated.
+    pub fn add_accumulated_hook(self: &Arc<TapeNode>, hook: AccumulatedHook) -> HookHandle {
+        self.add(&self.hooks.get_or_init(Box::default).accumulated, hook)
+    }
+
+    fn add<H>(self: &Arc<TapeNode>, hooks: &Numbered<H>, hook: H) -> HookHandle {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        lock(&self.hooks.get_or_init(Box::default).hooks).push((number, hook));
+        lock(hooks).push((number, hook));
         HookHandle { node: Arc::downgrade(self), number }
+    }
+
+    /// Calls the hooks that run after the gradient of this leaf was accumulated.
+    pub(crate) fn run_accumulated_hooks(&self) -> Result<()> {
+        let Some(gradient_hooks) = self.hooks.get() else { return Ok(()) };
+        let hooks = lock(&gradient_hooks.accumulated).clone();
+        hooks.into_iter().try_for_each(|(_, hook)| hook())
     }
 
     /// Retains the gradient of a tensor that is not a leaf.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gt
 from gt._gt import Tensor
@@ -11,10 +11,8 @@ from gt.nn.functional import softplus
 
 from .. import constraints
 from .._alias import alias
+from ..distribution import Distribution
 from .transform import Transform
-
-if TYPE_CHECKING:
-    from gt.distributions.distribution import Distribution
 
 
 class _Elementwise(Transform):

@@ -21,11 +21,20 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Set parameters to consecutive parts of a vector.
 
     Args:
-        vec: a vector with as many elements as all parameters.
+        vec: a vector with as many elements as all parameters; further ones are ignored.
         parameters: the parameters to set; each keeps its shape.
+
+    Raises:
+        ValueError: the vector has fewer elements.
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: vec must be a tensor, not {type(vec).__name__}")
+    parameters = list(parameters)
+    wanted = sum(parameter.numel() for parameter in parameters)
+    if vec.numel() < wanted:
+        raise ValueError(
+            f"vector_to_parameters: vec has {vec.numel()} elements, the parameters have {wanted}"
+        )
     start = 0
     for parameter in parameters:
         count = parameter.numel()
