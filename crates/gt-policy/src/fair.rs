@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::{Policy, SessionKey};
 
 /// The device time, in nanoseconds, that a session may catch up on after it was idle.
-pub const QUANTUM: u64 = 20_000_000;
+pub const QUANTUM: u64 = 30_000_000;
 /// How far, in nanoseconds of device time, a session may get ahead before another is served by a device.
 /// Switching less often reuses the warm caches of the device. Less than the quantum, so that a session that was idle is
 /// served at once.
