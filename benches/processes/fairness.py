@@ -91,7 +91,7 @@ def tokens():
     from generation import Cache
 
     model, length = small_qwen3(), 256
-    cache, token = Cache(4, (1, 4, length, 32)), gt.tensor([[1]])
+    cache, token = Cache(4, (1, 4, length, 32)), gt.tensor([[1]], dtype=gt.int64)
 
     def work() -> gt.Tensor:
         nonlocal token

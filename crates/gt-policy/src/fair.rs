@@ -238,6 +238,11 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
             && first.is_none_or(|first| !self.is_ahead(session, first))
     }
 
+    fn is_behind(&self, session: K, ready: &[K]) -> bool {
+        let first = ready.iter().map(|other| self.rank(*other)).min();
+        self.sessions.contains_key(&session) && first.is_none_or(|first| self.rank(session) < first)
+    }
+
     fn charge(&mut self, session: K, cost: u64) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for (node, reached) in path.into_iter().zip(self.reached(path)) {

@@ -58,6 +58,11 @@ pub trait Policy<K: SessionKey>: Send {
         false
     }
 
+    /// Whether a session that is idle would be served before all that are `ready` by what it has used.
+    fn is_behind(&self, _session: K, _ready: &[K]) -> bool {
+        false
+    }
+
     /// Charges a session for `cost` nanoseconds of the device's, or the dispatcher's, time.
     fn charge(&mut self, session: K, cost: u64);
 }

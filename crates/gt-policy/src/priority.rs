@@ -31,6 +31,14 @@ impl<K: SessionKey> Priority<K> {
         let found = ready.iter().copied().enumerate().filter(|(_, session)| has_highest(*session));
         found.unzip()
     }
+
+    /// Returns the ready sessions of a session's priority; `None` if one has a higher one.
+    fn equals(&self, session: K, ready: &[K]) -> Option<Vec<K>> {
+        let own = self.priority(session);
+        let is_highest = ready.iter().all(|other| self.priority(*other) <= own);
+        let equals = ready.iter().copied().filter(|other| self.priority(*other) == own);
+        is_highest.then(|| equals.collect())
+    }
 }
 
 impl<K: SessionKey> Policy<K> for Priority<K> {
@@ -63,11 +71,11 @@ impl<K: SessionKey> Policy<K> for Priority<K> {
     }
 
     fn reserves(&self, session: K, ready: &[K]) -> bool {
-        let own = self.priority(session);
-        let is_equal = |other: &K| self.priority(*other) == own;
-        let equals: Vec<K> = ready.iter().copied().filter(is_equal).collect();
-        ready.iter().all(|other| self.priority(*other) <= own)
-            && self.fair.reserves(session, &equals)
+        self.equals(session, ready).is_some_and(|equals| self.fair.reserves(session, &equals))
+    }
+
+    fn is_behind(&self, session: K, ready: &[K]) -> bool {
+        self.equals(session, ready).is_some_and(|equals| self.fair.is_behind(session, &equals))
     }
 
     fn charge(&mut self, session: K, cost: u64) {

@@ -14,7 +14,7 @@ use crate::lane::Lane;
 
 /// The shortest turn of others instead of which the device is kept idle: a session that asks in the
 /// middle of a shorter one waits little.
-const LONG: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_micros(500);
 
 /// A message that is handled in this time after a turn may have arrived during the turn.
 const LOOK: Duration = Duration::from_micros(100);

@@ -216,7 +216,7 @@ impl RunQueue {
             return None;
         }
         let RunQueue { policy, sessions, think_times, .. } = self;
-        let behind = |session| policy.reserves(session, sessions);
+        let behind = |session| policy.is_behind(session, sessions);
         let (session, until) = think_times.awaited(now.as_nanos() as u64, length, behind)?;
         Some((session, Duration::from_nanos(until)))
     }
