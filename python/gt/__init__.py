@@ -364,20 +364,13 @@ else:
 _show_callers(globals())
 
 
-def _load_environment() -> None:
-    """Load the signal configuration that `GT_CONFIG` names."""
-    path = _os.environ.get("GT_CONFIG")
-    if not path:
-        return
-    try:
-        load_config(path)
-    except OSError as error:
-        error.strerror = f"GT_CONFIG: {error.strerror}"
-        raise
-
-
-_warn_of_unknown_variables()
-_load_environment()
+try:
+    _warn_of_unknown_variables()
+    get_config().load_from_env()
+except Exception as _error:
+    # A bare `raise` adds no line of this file: the traceback ends at the user's import.
+    _error.__traceback__ = None
+    raise
 
 from gt import integrations as _integrations  # noqa: E402
 
