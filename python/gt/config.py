@@ -176,7 +176,9 @@ class Config:
         try:
             self.load(path)
         except (OSError, ValueError) as error:
-            problem = f" is {path!r}: {error.strerror}" if isinstance(error, OSError) else f": {error}"
+            problem = (
+                f" is {path!r}: {error.strerror}" if isinstance(error, OSError) else f": {error}"
+            )
             raise type(error)(
                 f"GT_CONFIG{problem}\n  hint: name a YAML file of signals, or unset GT_CONFIG"
             ) from None
