@@ -44,6 +44,8 @@ class device:
             type = type.type
         elif isinstance(type, int) and not isinstance(type, bool):
             type, index = "cuda", type
+            if index < 0:
+                raise RuntimeError(f"the number of the device is {index}, expected 0 or more")
         elif not isinstance(type, str):
             raise TypeError(f"device: type must be a string, not {type!r}")
         kind, colon, number = type.partition(":")
@@ -80,16 +82,41 @@ class device:
 def check_target(given: Any) -> None:
     """Check a device, passed as a `device` or its name, that a program puts tensors on.
 
-    Tensors cannot be put on "meta", which is an error. If it is a GPU, and neither a server nor
-    this process has one, a warning says so, once.
+    Tensors cannot be put on "meta", nor on a GPU whose number is not that of a worker, which are
+    errors. If it is a GPU, and neither a server nor this process has one, a warning says so, once.
     """
-    kind = device(given).type
+    of = device(given)
+    kind = of.type
+    if of.index:
+        check_index(of)
     if kind in _GPUS:
         _warn_without_gpu(kind)
     if kind == "meta":
         raise RuntimeError(
             "device: GT has no 'meta' device: every tensor has memory on the cluster\n"
             "  hint: leave the device out; creating layers is cheap, as it waits for nothing"
+        )
+
+
+def check_index(given: Any) -> None:
+    """Check that the number of a GPU, passed as a device, its name or its number, is a worker's.
+
+    Raises:
+        RuntimeError: the session has fewer workers.
+    """
+    of = device(given)
+    if not of.index or of.type == "cpu":
+        return
+    from gt.session.status import status  # it imports modules that import this one
+
+    count = len(status().workers) or 1
+    if of.index >= count:
+        workers = "1 worker" if count == 1 else f"{count} workers"
+        last = of.type + ":0" if count == 1 else f"{of.type}:0 to {of.type}:{count - 1}"
+        raise RuntimeError(
+            f"'{of}' is an invalid device ordinal: the session has {workers}, "
+            f"expected {last}\n"
+            "  hint: leave the number out: the dispatcher decides which worker computes"
         )
 
 
