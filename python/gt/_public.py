@@ -8,7 +8,8 @@ import sys
 import types
 from typing import Any
 
-from gt._calls import Call, brief, explained
+from gt._arguments import brief
+from gt._calls import Call, explained
 from gt._gt import public_function
 from gt._lines import is_own
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from gt import _gt
-from gt._calls import brief, check_callable
+from gt._arguments import brief, check_callable
 from gt._gt import Tensor, is_grad_enabled
 from gt._lines import warn
 from gt._paths import add_modules

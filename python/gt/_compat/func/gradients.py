@@ -6,7 +6,7 @@ from typing import Any
 
 import gt
 from gt import _gt
-from gt._calls import brief, check_callable
+from gt._arguments import brief, check_callable
 from gt._gt import Tensor
 from gt.autograd import enable_grad, is_grad_enabled
 from gt.ops.annotations import P
