@@ -198,7 +198,8 @@ fn wrong(operation: &Operation, of: &Parameter, given: &Bound<'_, PyAny>) -> PyE
         _ => String::new(),
     };
     let expected = super::document::expected_kind(of);
-    let text = format!("{}: {} must be {expected}, not {kind}{shown}", operation.name, of.name);
+    let text =
+        format!("{}: argument '{}' must be {expected}, not {kind}{shown}", operation.name, of.name);
     match of.kind {
         ParameterKind::Choice(_) if given.is_instance_of::<PyString>() => {
             pyo3::exceptions::PyValueError::new_err(text)
