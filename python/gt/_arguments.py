@@ -35,7 +35,8 @@ _NUMBERS: dict[Any, tuple[str, ...]] = {
 #: Where errors of Python's name the type of a value.
 _OF_TYPES = re.compile(
     r"'([\w.]+)' object|instances of '([\w.]+)' and '([\w.]+)'|type\(s\) for [^:]+: '([\w.]+)'"
-    r"(?: and '([\w.]+)')?|for unary .: '([\w.]+)'|, not '?([\w.]+)'?$|not ([\w.]+) was|with ([\w.]+)$"
+    r"(?: and '([\w.]+)')?|for unary .: '([\w.]+)'"
+    r"|, not '?([\w.]+)'?$|not ([\w.]+) was|with ([\w.]+)$"
 )
 
 
@@ -77,9 +78,15 @@ def suspect(
     if problem.startswith(("could not convert string", "invalid literal for")):
         of_types.add("str")
     given = _given(inspect.signature(function), args, kwargs)
+    each = [
+        (f"{name}[{at}]" if item is not value else name, item, parameter)
+        for name, parameter, value in given
+        for at, item in enumerate(value if type(value) in (list, tuple) else [value])
+    ]
+    each += [(name, of, parameter) for name, parameter, of in given if type(of) in (list, tuple)]
     found = [
         (name, value, parameter)
-        for name, parameter, value in given
+        for name, value, parameter in each
         if type(value).__name__ in of_types
         and value is not parameter.default
         and not isinstance(value, Tensor)
@@ -249,6 +256,17 @@ def brief(value: Any) -> str:
 def _is_plain(value: Any) -> bool:
     """Whether a value is a number, a string or None."""
     return value is None or type(value) in (bool, int, float, complex, str, bytes)
+
+
+def check_bool(**arguments: Any) -> None:
+    """Check that arguments, passed by their names, are bools.
+
+    Raises:
+        TypeError: one is not.
+    """
+    for name, value in arguments.items():
+        if not _fits(value, bool):
+            raise TypeError(f"argument '{name}' must be True or False, {_not(value)}")
 
 
 def check_callable(name: str, value: Any) -> None:

@@ -62,20 +62,37 @@ def _with_call(call: Call, error: Exception) -> Exception | None:
     """Return an error of Python's that names the argument that does not fit, or the whole call."""
     if _begins_with_name(str(error)):
         return None
-    wrong = misfit(call.function, call.args, call.kwargs) or suspect(
-        call.function, call.args, call.kwargs, str(error)
+    wrong = (
+        None
+        if str(error).startswith("self is ")
+        else misfit(call.function, call.args, call.kwargs)
+        or suspect(call.function, call.args, call.kwargs, str(error))
     )
     if wrong is not None:
-        return TypeError(f"{call.name}: {wrong}\n{_hint(call)}")
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        return kind(f"{call.name}: {wrong}\n{_hint(call)}")
     given = [brief(value) for value in call.args]
     given += [f"{key}={brief(value)}" for key, value in call.kwargs.items()]
     problem, _, hint = str(error).partition("\n")
     problem = problem.removeprefix(f"{call.function.__qualname__}() ")
     problem = problem.removeprefix(f"{call.function.__name__}() ")
+    if next(iter(inspect.signature(call.function).parameters), "") in ("self", "cls"):
+        problem = _without_self(problem)
     kind = AttributeError if isinstance(error, AttributeError) else TypeError
     text = f"{call.name}: {problem}, in {call.written(', '.join(given))}"
     hint = hint or _hint(call)
     return kind(f"{text}\n{hint}" if hint else text)
+
+
+def _without_self(problem: str) -> str:
+    """Return Python's words about the number of positional arguments, without `self`."""
+    counted = re.match(r"takes (?:from (\d+) to )?(\d+) positional arguments? but (\d+)", problem)
+    if counted is None:
+        return problem
+    least, most, given = (number and int(number) - 1 for number in counted.groups())
+    takes = f"from {least} to {most}" if least is not None else f"{most}"
+    rest = re.sub(r"^ (was|were) ", " was " if given == 1 else " were ", problem[counted.end() :])
+    return f"takes {takes} positional argument{'s' * (most != 1)} but {given}{rest}"
 
 
 def _hint(call: Call) -> str:

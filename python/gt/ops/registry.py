@@ -47,6 +47,7 @@ _SYNONYMS = {
 #: What autocast does with the composites of these namespaces, unless they say otherwise.
 _AUTOCAST: dict[str, AutocastClass] = {"gt.linalg": "float32", "gt.fft": "float32"}
 
+
 @overload
 def operation(function: F) -> F: ...
 @overload
