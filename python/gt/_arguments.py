@@ -34,7 +34,8 @@ _NUMBERS: dict[Any, tuple[str, ...]] = {
 
 #: Where errors of Python's name the type of a value.
 _OF_TYPES = re.compile(
-    r"'([\w.]+)' object|instances of '([\w.]+)' and '([\w.]+)'|type\(s\) for [^:]+: '([\w.]+)'"
+    r"'([\w.]+)' object|of type '([\w.]+)'"
+    r"|instances of '([\w.]+)' and '([\w.]+)'|type\(s\) for [^:]+: '([\w.]+)'"
     r"(?: and '([\w.]+)')?|for unary .: '([\w.]+)'"
     r"|, not '?([\w.]+)'?$|not ([\w.]+) was|with ([\w.]+)$"
 )
@@ -50,17 +51,23 @@ def misfit(
         args: the arguments by position; those of a method may lack `self`.
         kwargs: those by name.
     """
-    own = inspect.unwrap(function)
-    try:
-        signature = inspect.signature(function)
-        kinds = typing.get_type_hints(own)
-    except (NameError, TypeError, ValueError, AttributeError):
-        return None
-    for name, parameter, given in _given(signature, args, kwargs):
-        wrong = _wrong(name, parameter, given, kinds.get(parameter.name, Any))
+    for name, parameter, given in _given(inspect.signature(function), args, kwargs):
+        wrong = _wrong(name, parameter, given, _kind(function, parameter))
         if wrong is not None:
             return wrong
     return None
+
+
+def _kind(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Return the type in a parameter's annotation, or `Any` if it has none or it is not known."""
+    kind = parameter.annotation
+    if isinstance(kind, str):
+        try:
+            # Names that a module imports for type checkers alone are not known.
+            kind = eval(kind, getattr(inspect.unwrap(function), "__globals__", {}))
+        except (NameError, TypeError, AttributeError):
+            return Any
+    return Any if kind is parameter.empty else kind
 
 
 def suspect(
@@ -91,6 +98,8 @@ def suspect(
         and value is not parameter.default
         and not isinstance(value, Tensor)
     ]
+    if len(found) > 1:
+        found = [of for of in found if not _is_known(of[1], _kind(function, of[2]))]
     if len(found) != 1:
         return None
     [(name, value, parameter)] = found
@@ -98,6 +107,11 @@ def suspect(
     if known in (bool, int, float, str, tuple) and not isinstance(value, known):
         return f"argument '{name}' must be {_expected(known)}, {_not(value)}"
     return f"argument '{name}' does not fit: {_not(value).removeprefix('not ')}"
+
+
+def _is_known(value: Any, kind: Any) -> bool:
+    """Whether an annotation says that a value is as it should be."""
+    return kind is not Any and _fits(value, kind)
 
 
 def _given(
