@@ -78,10 +78,10 @@ def _with_call(call: Call, error: Exception) -> Exception | None:
     problem = problem.removeprefix(f"{call.function.__name__}() ")
     if next(iter(inspect.signature(call.function).parameters), "") in ("self", "cls"):
         problem = _without_self(problem)
-    kind = AttributeError if isinstance(error, AttributeError) else TypeError
+    raised = AttributeError if isinstance(error, AttributeError) else TypeError
     text = f"{call.name}: {problem}, in {call.written(', '.join(given))}"
     hint = hint or _hint(call)
-    return kind(f"{text}\n{hint}" if hint else text)
+    return raised(f"{text}\n{hint}" if hint else text)
 
 
 def _without_self(problem: str) -> str:
