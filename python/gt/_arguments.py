@@ -189,7 +189,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _fits_one(value: Any, kind: Any) -> bool:
-    origin = typing.get_origin(kind) or kind
+    origin: Any = typing.get_origin(kind) or kind
     if origin in (Any, object) or not isinstance(origin, type):
         return True
     if origin is collections.abc.Callable:

@@ -118,9 +118,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 @function
-def meshgrid(
-    *tensors: Tensor | Sequence[Tensor], indexing: str | None = None
-) -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return the coordinates of a grid: each vector expanded over the axes of the others.
 
     Args:
