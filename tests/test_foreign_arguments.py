@@ -109,7 +109,7 @@ def test_errors_stay_errors():
 @pytest.mark.filterwarnings("ignore:device 'cuda'")
 def test_devices_and_dtypes_of_pytorch():
     x = gt.ones(2)
-    assert x.to(torch.device("cpu")) is x and x.to(torch.device("cuda", 1)) is x
+    assert x.to(torch.device("cpu")) is x and x.to(torch.device("cuda", 0)) is x
     assert x.to(torch.device("cpu"), torch.float16).dtype == gt.float16
     assert x.to(device=torch.device("cpu"), dtype=torch.int64).dtype == gt.int64
     assert gt.zeros(1, dtype=torch.float64, device=torch.device("cpu")).dtype == gt.float64

@@ -78,11 +78,8 @@ def printed_by_command(command: str) -> str:
     text = done.stderr.strip()
     if "Traceback" in text:
         files = re.findall(r'^  File "([^"]+)"', text, flags=re.M)
-        # What a variable of the environment breaks is found by `import gt`, whose code is shown.
-        own = [file for file in files if file.endswith("gt/__init__.py")]
-        shown = {file for file in files if not own or not file.startswith(str(Path(own[0]).parent))}
         text = re.sub(r"^Traceback.*\n(  .*\n)*", "", text, flags=re.M)
-        text += "" if shown == {"<string>"} else f"\n{WRONG} the traceback shows {files}"
+        text += "" if {*files} == {"<string>"} else f"\n{WRONG} the traceback shows {files}"
     # Without the lines about usage, and the list of commands.
     return re.sub(r"^usage:.*\n( .*\n)*", "", text).partition("\n\n")[0]
 

@@ -30,7 +30,7 @@ def test_status_as_data_and_as_text():
 
 def test_a_long_wait_is_explained_on_a_terminal():
     with cluster(0) as (address, _):
-        text = on_a_terminal("one_value", address, until="hint: python -m gt.worker")
+        text = on_a_terminal("one_value", address, until="`gt worker --address")
         assert re.search(r"gt: waiting for [2-4] s: no worker is connected", text), text
     with cluster(1) as (address, processes):
         processes[1].send_signal(signal.SIGSTOP)

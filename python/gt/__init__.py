@@ -153,7 +153,6 @@ from gt.config import (  # noqa: E402
     load_config,
     register_config,
 )
-from gt.config import load_environment as _load_environment  # noqa: E402
 from gt.formats import load, save  # noqa: E402
 from gt.func import vmap  # noqa: E402
 from gt.ops import *  # noqa: E402, F403
@@ -365,8 +364,13 @@ else:
 _show_callers(globals())
 
 
-_warn_of_unknown_variables()
-_load_environment()
+try:
+    _warn_of_unknown_variables()
+    get_config().load_from_env()
+except Exception as _error:
+    # A bare `raise` adds no line of this file: the traceback ends at the user's import.
+    _error.__traceback__ = None
+    raise
 
 from gt import integrations as _integrations  # noqa: E402
 

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from gt._gt import Tensor
+from gt._arguments import brief, misfit, suspect
 from gt._lines import is_own
+
+#: How Python's errors begin about strings that are no numbers.
+_CONVERSIONS = ("could not convert string", "invalid literal for", "complex() arg is")
 
 
 @dataclass
@@ -42,26 +45,54 @@ def explained(call: Call, error: Exception) -> Exception | None:
 
     An error of GT's, which explains itself, gets the name of the call if it names none.
     """
-    if isinstance(error, (TypeError, AttributeError)) and _is_of_python(error.__traceback__):
+    is_of_arguments = isinstance(error, (TypeError, AttributeError)) or _is_conversion(error)
+    if is_of_arguments and _is_of_python(error.__traceback__):
         return _with_call(call, error)
     if _is_of_gt(error.__traceback__):
         name_call(call.name, error)
     return None
 
 
-def _with_call(call: Call, error: TypeError | AttributeError) -> Exception | None:
-    """Return an error of Python's with the call and its signature."""
+def _is_conversion(error: Exception) -> bool:
+    """Whether a string was passed for a number, which Python says as of a value."""
+    return isinstance(error, ValueError) and str(error).startswith(_CONVERSIONS)
+
+
+def _with_call(call: Call, error: Exception) -> Exception | None:
+    """Return an error of Python's that names the argument that does not fit, or the whole call."""
     if _begins_with_name(str(error)):
         return None
+    wrong = (
+        None
+        if str(error).startswith("self is ")
+        else misfit(call.function, call.args, call.kwargs)
+        or suspect(call.function, call.args, call.kwargs, str(error))
+    )
+    if wrong is not None:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        return kind(f"{call.name}: {wrong}\n{_hint(call)}")
     given = [brief(value) for value in call.args]
     given += [f"{key}={brief(value)}" for key, value in call.kwargs.items()]
     problem, _, hint = str(error).partition("\n")
     problem = problem.removeprefix(f"{call.function.__qualname__}() ")
     problem = problem.removeprefix(f"{call.function.__name__}() ")
-    kind = AttributeError if isinstance(error, AttributeError) else TypeError
+    if next(iter(inspect.signature(call.function).parameters), "") in ("self", "cls"):
+        problem = _without_self(problem)
+    raised = AttributeError if isinstance(error, AttributeError) else TypeError
     text = f"{call.name}: {problem}, in {call.written(', '.join(given))}"
     hint = hint or _hint(call)
-    return kind(f"{text}\n{hint}" if hint else text)
+    return raised(f"{text}\n{hint}" if hint else text)
+
+
+def _without_self(problem: str) -> str:
+    """Return Python's words about the number of positional arguments, without `self`."""
+    counted = re.match(r"takes (?:from (\d+) to )?(\d+) positional arguments? but (\d+)", problem)
+    if counted is None:
+        return problem
+    least, most, given = (number and int(number) - 1 for number in counted.groups())
+    takes = f"from {least} to {most}" if least is not None else f"{most}"
+    rest = re.sub(r"^ (was|were) ", " was " if given == 1 else " were ", problem[counted.end() :])
+    return f"takes {takes} positional argument{'s' * (most != 1)} but {given}{rest}"
 
 
 def _hint(call: Call) -> str:
@@ -125,35 +156,6 @@ def _is_of_python(entry: TracebackType | None) -> bool:
         return False
     line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
     return not line.lstrip().startswith("raise ")
-
-
-def brief(value: Any) -> str:
-    """Return a value as an error shows it."""
-    if isinstance(value, Tensor):
-        return f"tensor of shape {value.shape}"
-    # Others may take long to show, wait for values, or fail.
-    if type(value) in (list, tuple) and len(value) <= 8 and all(map(_is_plain, value)):
-        text = repr(value)
-    elif _is_plain(value) or type(value) is dict and not value:
-        text = repr(value)
-    else:
-        return type(value).__name__
-    return text if len(text) <= 40 else type(value).__name__
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value is a number, a string or None."""
-    return value is None or type(value) in (bool, int, float, complex, str, bytes)
-
-
-def check_callable(name: str, value: Any) -> None:
-    """Check that an argument can be called.
-
-    Raises:
-        TypeError: it cannot.
-    """
-    if not callable(value):
-        raise TypeError(f"{name} is {brief(value)}, expected a function")
 
 
 def plain(signature: inspect.Signature) -> str:

@@ -8,7 +8,8 @@ import sys
 import types
 from typing import Any
 
-from gt._calls import Call, brief, explained
+from gt._arguments import brief
+from gt._calls import Call, explained
 from gt._gt import public_function
 from gt._lines import is_own
 
@@ -45,8 +46,39 @@ def show_callers(namespace: dict[str, Any]) -> None:
             namespace[name] = made[id(value)]
         elif isinstance(value, type):
             show_callers_of_methods(value)
+    if "__getattr__" not in namespace:
+        namespace["__getattr__"] = _missing_names(namespace)
     if type(namespace.get("__getattr__")) is types.FunctionType:
         namespace["__getattr__"] = public_function(namespace["__getattr__"])
+
+
+def missing_name(namespace: dict[str, Any], name: str) -> AttributeError:
+    """Return the error for a name that a module does not have, with the nearest name that it has.
+
+    Args:
+        namespace: the module's `globals()`.
+        name: the name.
+    """
+    module = namespace["__name__"]
+    text = f"module '{module}' has no attribute '{name}'"
+    if name.startswith("_"):
+        return AttributeError(text)
+    import difflib  # slow to import
+
+    near = difflib.get_close_matches(name, namespace.get("__all__") or _defined(namespace), n=1)
+    if not near:
+        return AttributeError(text)
+    # With `obj` and without a name, Python adds no suggestion of its own.
+    return AttributeError(f"{text}\n  hint: {module}.{near[0]}", obj=sys.modules.get(module))
+
+
+def _missing_names(namespace: dict[str, Any]) -> types.FunctionType:
+    """Return the `__getattr__` of a module that has none of its own."""
+
+    def __getattr__(name: str) -> Any:
+        raise missing_name(namespace, name)
+
+    return __getattr__  # type: ignore[return-value]
 
 
 def _defined(namespace: dict[str, Any]) -> list[str]:

@@ -158,14 +158,7 @@ class Config:
         """Add the signals of a YAML file; a name that exists already is replaced."""
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"the path of a configuration is text, not {type(path).__name__}")
-        try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except UnicodeDecodeError:
-            raise ValueError(
-                f"{os.fspath(path)}: this is no text in UTF-8, expected YAML with a name for each "
-                "signal"
-            ) from None
+        text = _read(path)
         signals, slots, elastic = _gt.parse_config(text, os.fspath(path))
         self.slots = self.slots if slots is None else slots
         self.elastic = self.elastic if elastic is None else elastic
@@ -178,8 +171,17 @@ class Config:
     def load_from_env(self) -> None:
         """Add the signals of the file that GT_CONFIG names, if it is set."""
         path = os.environ.get("GT_CONFIG")
-        if path:
+        if not path:
+            return
+        try:
             self.load(path)
+        except (OSError, ValueError) as error:
+            problem = (
+                f" is {path!r}: {error.strerror}" if isinstance(error, OSError) else f": {error}"
+            )
+            raise type(error)(
+                f"GT_CONFIG{problem}\n  hint: name a YAML file of signals, or unset GT_CONFIG"
+            ) from None
 
     def get_signal(self, name: str) -> SignalConfig | None:
         """Return a signal's configuration, or None."""
@@ -208,6 +210,21 @@ class Config:
             _gt.clear_signals()
             for name in _COMPILED:
                 _register_compiled(name)
+
+
+def _read(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file.
+
+    Raises:
+        ValueError: it is no text.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{os.fspath(path)}: not text in UTF-8, expected a YAML file of signals"
+        ) from None
 
 
 _CONFIG = Config()
@@ -244,17 +261,6 @@ def load_config(
         raise TypeError("load_config: give path or config_file, which are the same, not both")
     _CONFIG.load(path if path is not None else config_file)  # type: ignore[arg-type]
     return _CONFIG
-
-
-def load_environment() -> None:
-    """Load the file that `GT_CONFIG` names, if it is set; errors name the variable."""
-    try:
-        _CONFIG.load_from_env()
-    except OSError as error:
-        error.strerror = f"GT_CONFIG: {error.strerror}"
-        raise
-    except ValueError as error:
-        raise ValueError(f"GT_CONFIG: {error}") from None
 
 
 def register_config(name: str, config: SignalConfig) -> None:

@@ -41,7 +41,9 @@ def not_connected_error() -> str:
 
 def no_workers_error(num_workers: int = 0) -> str:
     """Return the text for a server without workers, or with `num_workers`."""
-    return f"the server has {num_workers} workers\n  hint: python -m gt.worker --host HOST -p PORT"
+    return (
+        f"the server has {num_workers} workers\n  hint: `gt worker --address HOST:PORT` starts one"
+    )
 
 
 def operation_failed_error(op: str, details: str) -> str:

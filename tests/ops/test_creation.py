@@ -22,7 +22,7 @@ def test_a_generator_is_a_source_of_its_own():
     gt.manual_seed(5)
     assert gt.rand(3, generator=source).tolist() == first
     assert source.manual_seed(-1).initial_seed() == 2**64 - 1
-    with pytest.raises(TypeError, match="must be a gt.Generator, not int"):
+    with pytest.raises(TypeError, match="must be a Generator or None, not int"):
         gt.rand(2, generator=7)
 
 

@@ -53,6 +53,7 @@ ARGUMENTS = {
     "mark": {"msg": "a"},
     "range": {"msg": "a"},
     "range_push": {"msg": "a"},
+    "set_per_process_memory_fraction": {"fraction": 1.0},
     "range_start": {"msg": "a"},
     "range_end": {"range_id": 1},
     "set_device": {"device": HERE},
@@ -259,7 +260,7 @@ def test_copies_between_devices():
     assert len(comm.broadcast_coalesced([x, x], [0])[0]) == 2
     out = torch.zeros(3, 2, device="cluster")
     assert comm.gather(parts, out=out) is out and out.equal(x)
-    with pytest.raises(RuntimeError, match="one device, cluster:0, not 1"):
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
         comm.broadcast(x, [0, 1])
 
 
@@ -283,3 +284,33 @@ def test_streams():
     assert x.tolist() == [1.0] * 3
     with pytest.raises(RuntimeError, match="only the mode 'default', not 'warn'"):
         torch.cluster.set_sync_debug_mode("warn")
+
+
+@pytest.mark.parametrize(
+    "name",
+    "set_device get_device_name get_device_capability get_device_properties synchronize "
+    "memory_allocated max_memory_reserved memory_stats memory_summary mem_get_info "
+    "reset_peak_memory_stats get_rng_state current_stream".split(),
+)
+def test_a_device_that_does_not_exist_is_an_error(name):
+    function = getattr(torch.cluster, name)
+    function(0), function("cluster"), function(HERE)
+    for wrong in (9, "cluster:9", torch.device("cluster", 9)):
+        with pytest.raises(RuntimeError, match="^cluster:9: invalid device ordinal, there is 1"):
+            function(wrong)
+    with pytest.raises(ValueError, match="^Expected a cluster device, but got: cpu$"):
+        function("cpu")
+
+
+def test_the_fraction_of_memory_is_checked_and_kept():
+    assert torch.cluster.get_allocator_backend() == torch.cuda.get_allocator_backend() == "native"
+    change = torch.cluster.set_per_process_memory_fraction
+    assert torch.cluster.get_per_process_memory_fraction() == 1
+    with pytest.raises(TypeError, match="must be `float`, not str"):
+        change("a")
+    with pytest.raises(ValueError, match="Invalid fraction value: 1.5. Allowed range: 0~1"):
+        change(1.5)
+    with pytest.warns(UserWarning, match=r"`gt server --policy` limits a user, and not .* 0\.5"):
+        change(0.5)
+    assert torch.cluster.get_per_process_memory_fraction() == 0.5
+    change(1.0)

@@ -69,7 +69,7 @@ pub(crate) fn fail_all(
 ) -> u64 {
     let seconds = limit.as_secs_f64();
     let reason = format!(
-        "no worker is connected to the server, and none connected within {seconds} s\n  hint: start one with `python -m gt.worker --host HOST --port PORT`"
+        "no worker is connected to the server, and none connected within {seconds} s\n  hint: start one with `gt worker --address HOST:PORT`"
     );
     let failure = Failure::new("fetch", reason, "", SourceId::default());
     let mut done = 0;

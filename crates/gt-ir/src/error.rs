@@ -76,7 +76,7 @@ pub enum Error {
     #[error("{operation}: {given} operands given, expected {expected}")]
     OperandCount { operation: &'static str, given: usize, expected: String },
 
-    #[error("{operation}: attribute '{attribute}' is {given}, expected {expected}")]
+    #[error("{operation}: argument '{attribute}' is {given}, expected {expected}")]
     BadAttribute {
         operation: &'static str,
         attribute: &'static str,

@@ -15,7 +15,7 @@ pub enum NetError {
     LongPath { path: String, length: usize, longest: usize },
 
     #[error(
-        "nothing answers at {address}\n  hint: is the server running? start one with `python -m gt.server {option}`"
+        "nothing answers at {address}\n  hint: is the server running? start one with `gt server {option}`"
     )]
     Unreachable { address: String, option: String },
 

@@ -20,7 +20,7 @@ pub fn mismatch(call: &str, name: &str, expected: &str, given: &Bound<'_, PyAny>
             _ => String::new(),
         },
     };
-    format!("{call}: {name} must be {expected}, not {kind}{shown}")
+    format!("{call}: argument '{name}' must be {expected}, not {kind}{shown}")
 }
 
 #[cold]

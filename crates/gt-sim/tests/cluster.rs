@@ -109,7 +109,7 @@ fn without_a_worker_a_fetch_fails_after_the_limit() {
     let world = world(1, 0, FAST);
     let (session, _) = driver::connect(&world);
     let error = Tensor::ones(&session, &[2]).unwrap().fetch().unwrap_err().to_string();
-    assert!(error.contains("no worker") && error.contains("python -m gt.worker"), "{error}");
+    assert!(error.contains("no worker") && error.contains("gt worker --address"), "{error}");
     assert!(world.lock().unwrap().now() >= Limits::default().worker_wait);
     // A worker that joins later serves the waiting commands.
     world.lock().unwrap().add_worker();

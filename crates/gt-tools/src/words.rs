@@ -83,7 +83,7 @@ pub fn asker_waits(status: &Status) -> String {
     match &mine.waits {
         Waits::Nothing => "the answer is on its way".into(),
         Waits::Workers => {
-            "no worker is connected\n  hint: python -m gt.worker --host HOST --port PORT".into()
+            "no worker is connected\n  hint: start one with `gt worker --address HOST:PORT`".into()
         }
         Waits::Room => format!("the workers have enough to do; {to_run}{others}"),
         Waits::Reader => "the client has not read what was sent to it".into(),

@@ -2,6 +2,7 @@
 from gt._compat._device import (
     CLUSTER as CLUSTER,
     DEVICES as DEVICES,
+    check_index as check_index,
     check_target as check_target,
     device as device,
     is_device as is_device,

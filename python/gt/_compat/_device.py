@@ -44,6 +44,8 @@ class device:
             type = type.type
         elif isinstance(type, int) and not isinstance(type, bool):
             type, index = "cuda", type
+            if index < 0:
+                raise RuntimeError(f"the number of the device is {index}, expected 0 or more")
         elif not isinstance(type, str):
             raise TypeError(f"device: type must be a string, not {type!r}")
         kind, colon, number = type.partition(":")
@@ -80,16 +82,43 @@ class device:
 def check_target(given: Any) -> None:
     """Check a device, passed as a `device` or its name, that a program puts tensors on.
 
-    Tensors cannot be put on "meta", which is an error. If it is a GPU, and neither a server nor
-    this process has one, a warning says so, once.
+    Tensors cannot be put on "meta", which is an error. If it is a GPU, and neither a server nor this
+    process has one, or none of this number, a warning says so, once.
     """
-    kind = device(given).type
+    of = device(given)
+    kind = of.type
+    if of.index:
+        check_index(of)
     if kind in _GPUS:
         _warn_without_gpu(kind)
     if kind == "meta":
         raise RuntimeError(
             "device: GT has no 'meta' device: every tensor has memory on the cluster\n"
             "  hint: leave the device out; creating layers is cheap, as it waits for nothing"
+        )
+
+
+def check_index(given: Any) -> None:
+    """Warn, once, about the number of a GPU that is not a worker's: it has no effect.
+
+    Args:
+        given: a device, its name or its number.
+    """
+    of = device(given)
+    if of.index and of.type != "cpu":
+        _warn_of_index(of.type, of.index)
+
+
+@functools.cache
+def _warn_of_index(kind: str, index: int) -> None:
+    from gt.session.status import status  # it imports modules that import this one
+
+    count = len(status().workers) or 1
+    if index >= count:
+        warn(
+            f"device '{kind}:{index}': the session has {count} worker{'s'[: count != 1]}; the number "
+            "has no effect, as the dispatcher decides which worker computes\n"
+            "  hint: leave the number out"
         )
 
 

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 from gt import _gt, _legacy, _text
-from gt._calls import brief
+from gt._arguments import brief
 from gt._device import CLUSTER, check_target, device
 
 __all__ = [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from gt._device import check_index
 from gt._gt import synchronize as _synchronize
 from gt._public import show_callers
 
@@ -43,11 +44,14 @@ def current_device_index() -> int:
 
 
 def set_device_index(device: Any) -> None:
-    """Do nothing: the dispatcher decides where to compute."""
+    """Check the device's number, which has no effect: the dispatcher decides where to compute."""
+    check_index(device)
 
 
 def synchronize(device: Any = None) -> None:
     """Wait until the workers have computed all that this thread's session has issued."""
+    if device is not None:
+        check_index(device)
     _synchronize()
 
 

@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, NoReturn
 
-from gt._calls import brief
+from gt._arguments import brief
 from gt._public import show_callers
 from gt.formats import load as _load_file
 

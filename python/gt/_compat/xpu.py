@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gt._gt import synchronize
+from gt._device import check_index
 from gt._public import show_callers
+from gt.accelerator import synchronize
 from gt.random import manual_seed
 
 __all__ = [
@@ -30,7 +31,8 @@ def device_count() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Do nothing: the dispatcher decides where to compute."""
+    """Check the device's number, which has no effect: the dispatcher decides where to compute."""
+    check_index(device)
 
 
 def empty_cache() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from gt._device import CLUSTER, DEVICES, check_target, is_device
+from gt._device import CLUSTER, DEVICES, check_index, check_target, is_device
 from gt._gt import Tensor, parse_dtype
 from gt.ops.registry import extend_tensor, function
 
@@ -114,6 +114,8 @@ def cuda(
     >>> x.cuda() is x
     True
     """
+    if device is not None:
+        check_index(device)
     return self
 
 

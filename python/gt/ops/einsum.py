@@ -158,7 +158,7 @@ def _result_labels(terms: list[Any], labels: list[list[int]], rank: int) -> list
         if label not in known or output.count(label) > 1:
             problem = "which no tensor has" if label not in known else "which it names twice"
             name = _LETTERS[label]
-            raise ValueError(f"einsum: the result has axis {name!r} (label {label}), {problem}")
+            raise ValueError(f"einsum: the result has axis {name!r}, {problem}")
     return output
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import gt
@@ -13,7 +14,7 @@ from gt.ops.sizes import axis_of, need_axes
 
 
 @function(aliases=("concat", "concatenate"), autocast="widest")
-def cat(tensors: Any, dim: int = 0) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Join tensors one after another along an axis; an empty vector fits any shape.
 
     >>> gt.cat([gt.ones(2), gt.zeros(1)])
@@ -32,7 +33,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 @function(autocast="widest")
-def stack(tensors: Any, dim: int = 0) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis.
 
     >>> gt.stack([gt.ones(2), gt.zeros(2)])

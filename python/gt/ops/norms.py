@@ -32,6 +32,8 @@ def norm(
     >>> gt.norm(gt.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
     tensor([ 5., 10.], dtype=float32)
     """
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise ValueError(f"norm: p is {p!r}, expected a number, 'fro' or 'nuc'")
     whole = dim is None or isinstance(dim, int) or len(dim) <= 2
     if not isinstance(p, str) or (p == "fro" and whole):
         order = 2 if p is None or isinstance(p, str) else p

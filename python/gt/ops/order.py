@@ -255,6 +255,8 @@ def _quantile(
             f"{name}: interpolation is '{interpolation}', expected linear, lower, higher, "
             "midpoint or nearest"
         )
+    if isinstance(q, (int, float)) and not 0 <= q <= 1:
+        raise RuntimeError(f"{name}: q is {q}, expected 0 to 1")
     q = q if isinstance(q, Tensor) else gt.tensor(q, dtype=input.dtype)
     if q.dtype != input.dtype:
         raise RuntimeError(f"{name}: q is {q.dtype}, expected the input's {input.dtype}")

@@ -16,7 +16,8 @@ import types
 from collections.abc import Callable
 from typing import Any, overload
 
-from gt._calls import Call, brief, explained, nearest_names, plain
+from gt._arguments import misfit
+from gt._calls import Call, explained, nearest_names, plain
 from gt._gt import Tensor, add_call, direct_method, faces, public_function
 from gt.ops import autocast as _autocast
 from gt.ops.annotations import F
@@ -45,25 +46,6 @@ _SYNONYMS = {
 
 #: What autocast does with the composites of these namespaces, unless they say otherwise.
 _AUTOCAST: dict[str, AutocastClass] = {"gt.linalg": "float32", "gt.fft": "float32"}
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "Tensor": (Tensor,),
-    "int": (int, Tensor),
-    "float": (int, float, Tensor),
-    "Number": (bool, int, float, complex, Tensor),
-    "bool": (bool,),
-    "str": (str,),
-    "None": (type(None),),
-}
-_WORDS = {
-    "Tensor": "a tensor",
-    "int": "an int",
-    "float": "a number",
-    "Number": "a number",
-    "bool": "True or False",
-    "str": "a string",
-    "None": "None",
-}
 
 
 @overload
@@ -226,22 +208,12 @@ def _misfit(
     """Return the error for arguments that do not fit the signature or its types, if any."""
     name, signature = function.__name__, inspect.signature(function)
     try:
-        bound = signature.bind(*args, **kwargs)
+        signature.bind(*args, **kwargs)
     except TypeError as error:
         near = nearest_names(function, kwargs)
         return TypeError(f"{name}: {error}\n  hint: {near}{name}{plain(signature)}")
-    for parameter, given in bound.arguments.items():
-        kinds = str(signature.parameters[parameter].annotation).split(" | ")
-        if not all(kind in _KINDS for kind in kinds):
-            continue
-        fitting = tuple(one for kind in kinds for one in _KINDS[kind])
-        if not isinstance(given, fitting) and not hasattr(given, "__index__"):
-            expected = " or ".join(_WORDS[kind] for kind in kinds)
-            kind = type(given).__name__
-            text = brief(given)
-            shown = "" if text == kind or isinstance(given, Tensor) else f" {text}"
-            return TypeError(f"{name}: {parameter} must be {expected}, not {kind}{shown}")
-    return None
+    wrong = misfit(function, args, kwargs)
+    return TypeError(f"{name}: {wrong}") if wrong else None
 
 
 def _direct(function: Callable[..., Any]) -> Any:

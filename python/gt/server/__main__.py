@@ -41,7 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         type=at_least(0),
         default=0,
         metavar="N",
-        help="the number of expected workers: sessions that begin earlier wait for them, up to 2 s",
+        help="the number of workers that are expected, not started (`gt worker` starts one): "
+        "sessions that begin earlier wait for them, up to 2 s",
     )
     parser.add_argument(
         "--spawn-gpu-workers",
@@ -131,6 +132,11 @@ def main(argv: list[str] | None = None) -> int:
 
     def ready() -> None:
         print(f"gt server: listening at {address}\n{_how_to_connect(args, address)}", flush=True)
+        if args.workers > len(gpus):
+            print(
+                f"  --workers {args.workers} starts none: start each with the line above",
+                flush=True,
+            )
         for number, gpu in enumerate(gpus):
             worker = _start_worker(args, address, number, gpu)
             workers.append(worker)

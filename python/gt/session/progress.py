@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 
 Item = TypeVar("Item")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, _GeneratorContextManager, contextmanager
 
 from gt import _gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 from gt._public import show_callers
 from gt.signal import windows

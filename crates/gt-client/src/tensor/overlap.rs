@@ -13,7 +13,7 @@ use crate::error::Result;
 /// The operations that may change a view whose elements overlap: they write one value, or the last
 /// of several. PyTorch refuses all others.
 const MAY_OVERLAP: [&str; 9] = [
-    "setitem",
+    "indexing",
     "fill_",
     "zero_",
     "masked_fill_",

@@ -34,7 +34,7 @@ pub(super) fn infer_shaped(call: &Call) -> Result<Meta> {
 fn length_attribute(call: &Call, index: usize) -> Result<usize> {
     usize::try_from(call.int(index)).map_err(|_| Error::BadAttribute {
         operation: call.operation,
-        attribute: "length",
+        attribute: "steps",
         given: call.int(index).to_string(),
         expected: "0 or more",
     })

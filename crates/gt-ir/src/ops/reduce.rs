@@ -228,7 +228,7 @@ const ARG: Defaults = Defaults(Operation {
         if call.ints(0).len() > 1 {
             return Err(Error::BadAttribute {
                 operation: call.operation,
-                attribute: "axes",
+                attribute: "dim",
                 given: format!("{:?}", call.ints(0)),
                 expected: "one axis, or none for the flattened tensor",
             });

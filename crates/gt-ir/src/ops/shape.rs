@@ -80,7 +80,7 @@ pub static PERMUTE: Operation = Operation {
         if call.ints(0).len() != rank {
             return Err(Error::BadAttribute {
                 operation: "permute",
-                attribute: "order",
+                attribute: "dims",
                 given: format!("{:?}", call.ints(0)),
                 expected: "each axis of the tensor once",
             });

@@ -26,7 +26,8 @@ const TERNARY: Defaults = Defaults(Operation {
 pub static WHERE: Operation = Operation {
     id: 60,
     name: "where",
-    doc: "a where the condition holds, b elsewhere",
+    doc: "`input` where the condition holds, `other` elsewhere",
+    parameters: &[takes::value("condition"), takes::value("input"), takes::value("other")],
     numbers: Numbers::Stored(|operands| number::unless_half(promote(&operands[1..]))),
     complex: ComplexRule::OwnRule,
     infer: |call| {

@@ -14,7 +14,31 @@ use crate::{convert, session, source};
 
 /// The warning for uint8 masks, which PyTorch still accepts.
 const UINT8_MASK: &std::ffi::CStr =
-    c"index: a uint8 tensor is taken as a mask, which is deprecated\n  hint: use .bool() for a mask, .long() for indices";
+    c"indexing: a uint8 tensor is taken as a mask, which is deprecated\n  hint: use .bool() for a mask, .long() for indices";
+
+/// Returns the error for an object that is no place in a slice.
+#[cold]
+fn unsliceable(given: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("indexing: a slice must have ints or None, not {}", shown(given)))
+}
+
+/// Returns the error for an object that cannot be assigned to elements of a tensor.
+#[cold]
+fn unassignable(this: &gt::Tensor, given: &Bound<'_, PyAny>) -> PyErr {
+    let (dtype, given) = (this.dtype(), shown(given));
+    PyTypeError::new_err(format!(
+        "indexing: cannot assign {given} to a {dtype} tensor, expected a tensor, a number or an array"
+    ))
+}
+
+/// Returns an object's type, and the object if it is short.
+fn shown(given: &Bound<'_, PyAny>) -> String {
+    let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
+    match given.repr() {
+        Ok(text) if text.len().is_ok_and(|length| length <= 40) => format!("{kind} {text}"),
+        _ => kind,
+    }
+}
 
 /// Converts one entry of an index.
 fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
@@ -30,7 +54,8 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
             if value.is_none() {
                 return Ok(None);
             }
-            value.call_method0("__index__")?.extract().map(Some)
+            let whole = value.call_method0("__index__").and_then(|whole| whole.extract());
+            whole.map(Some).map_err(|_| unsliceable(&value))
         };
         let step = part("step")?.unwrap_or(1);
         return Ok(Index::Slice { start: part("start")?, stop: part("stop")?, step });
@@ -41,7 +66,7 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
     if given.is_instance_of::<PyInt>() {
         let at = given.extract().map_err(|_| {
             let shape = this.0.shape();
-            PyIndexError::new_err(format!("index: {given} is out of range for shape {shape}"))
+            PyIndexError::new_err(format!("indexing: {given} is out of range for shape {shape}"))
         })?;
         return Ok(Index::At(at));
     }
@@ -110,7 +135,9 @@ impl PyTensor {
         session::ready(py, &self.0)?;
         source::note(py);
         let entries = entries(self, key)?;
-        let value = PyOperand::parse(&self.0, &element("setitem", value, self.0.dtype())?)?;
+        let given = element("indexing", value, self.0.dtype())?;
+        let value = PyOperand::parse_any(|| Ok(self.0.session()), || self.0.dtype(), &given)?
+            .ok_or_else(|| unassignable(&self.0, value))?;
         let tensor = match &value {
             PyOperand::Tensor(tensor) => Some(tensor.get().0.clone()),
             PyOperand::Converted(tensor) => Some(tensor.clone()),

@@ -48,23 +48,35 @@ impl<'py> PyOperand<'py> {
         beside: impl FnOnce() -> gt::DType,
         given: &Bound<'py, PyAny>,
     ) -> PyResult<PyOperand<'py>> {
+        let kind = given.get_type();
+        PyOperand::parse_any(session, beside, given)?.ok_or_else(|| {
+            let kind = kind.name().map_or_else(|_| "this".into(), |name| name.to_string());
+            PyTypeError::new_err(format!(
+                "an operand must be a tensor, a number or an array, not {kind}"
+            ))
+        })
+    }
+
+    /// Converts an operand as `parse_in` does; returns `None` for an object of another kind.
+    pub fn parse_any(
+        session: impl FnOnce() -> PyResult<Session>,
+        beside: impl FnOnce() -> gt::DType,
+        given: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<PyOperand<'py>>> {
         if let Ok(tensor) = given.cast::<PyTensor>() {
-            return Ok(PyOperand::Tensor(tensor.clone()));
+            return Ok(Some(PyOperand::Tensor(tensor.clone())));
         }
         if let Some(scalar) = convert::scalar(given)? {
-            return Ok(PyOperand::Scalar(scalar));
+            return Ok(Some(PyOperand::Scalar(scalar)));
         }
         if given.is_instance_of::<PyComplex>() {
             let dtype = Some(beside().to_complex());
-            return Ok(PyOperand::Converted(convert::tensor(&session()?, given, dtype)?));
+            return Ok(Some(PyOperand::Converted(convert::tensor(&session()?, given, dtype)?)));
         }
         if given.hasattr("__array__")? || given.is_instance_of::<pyo3::types::PyList>() {
-            return Ok(PyOperand::Converted(convert::tensor(&session()?, given, None)?));
+            return Ok(Some(PyOperand::Converted(convert::tensor(&session()?, given, None)?)));
         }
-        Err(PyTypeError::new_err(format!(
-            "an operand must be a tensor, a number or an array, not {}",
-            given.get_type().name()?
-        )))
+        Ok(None)
     }
 
     /// Converts an argument that must be a tensor or an array, for a function named `operation`.

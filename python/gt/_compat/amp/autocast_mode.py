@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gt import _gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._lines import warn
 from gt.ops.autocast import cast, set_lower, state
 

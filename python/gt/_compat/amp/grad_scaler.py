@@ -6,7 +6,7 @@ from typing import Any
 
 import gt
 from gt import _gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 from gt.autograd import no_grad
 

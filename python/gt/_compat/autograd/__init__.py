@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from gt import _gt
-from gt._calls import brief, check_callable
+from gt._arguments import brief, check_callable
 from gt._gt import Tensor, is_grad_enabled
 from gt._lines import warn
 from gt._paths import add_modules
-from gt._public import show_callers
+from gt._public import missing_name, show_callers
 
 from .function import Function
 from .variable import Variable
@@ -340,7 +340,7 @@ def __getattr__(name: str) -> object:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    raise missing_name(globals(), name)
 
 
 show_callers(globals())

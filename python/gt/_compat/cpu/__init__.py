@@ -1,7 +1,7 @@
 """`torch.cpu` for PyTorch programs; the dispatcher decides where to compute."""
 
-from gt._gt import synchronize
 from gt._public import show_callers
+from gt.accelerator import synchronize
 
 from . import amp
 

@@ -4,7 +4,8 @@ import contextlib
 from typing import Any
 
 from gt._absent import absent_names
-from gt._gt import OutOfMemoryError, synchronize
+from gt._device import check_index
+from gt._gt import OutOfMemoryError
 from gt._legacy import (
     BFloat16Tensor,
     BoolTensor,
@@ -19,6 +20,7 @@ from gt._legacy import (
 )
 from gt._paths import add_modules
 from gt._public import show_callers
+from gt.accelerator import synchronize
 from gt.random import manual_seed as _manual_seed
 from gt.random import seed as _seed
 
@@ -85,8 +87,9 @@ def current_device() -> int:
     return 0
 
 
-def set_device(device: object) -> None:
-    """Do nothing: the dispatcher decides where to compute."""
+def set_device(device: Any) -> None:
+    """Check the device's number, which has no effect: the dispatcher decides where to compute."""
+    check_index(device)
 
 
 def empty_cache() -> None:
@@ -102,6 +105,8 @@ class device(contextlib.nullcontext[None]):
 
     def __init__(self, device: Any):
         super().__init__()
+        if device is not None:
+            check_index(device)
 
 
 def is_initialized() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from gt._calls import brief
+from gt._arguments import brief
 from gt._lines import warn
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 
 from . import convert

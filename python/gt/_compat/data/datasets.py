@@ -230,7 +230,12 @@ class Subset(Dataset[T_co]):
     def __getitem__(self, idx: Any) -> T_co:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
-        return self.dataset[self.indices[idx]]
+        index = self.indices[idx]
+        if type(self.dataset) in (list, tuple) and type(index) is int:
+            length = len(self.dataset)
+            if not -length <= index < length:
+                raise IndexError(f"index {index} is out of range for a dataset of length {length}")
+        return self.dataset[index]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
         """Return the samples at several indices."""

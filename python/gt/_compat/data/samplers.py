@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from gt._calls import brief
+from gt._arguments import brief
 
 from . import order
 

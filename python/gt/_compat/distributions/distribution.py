@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 from gt._lines import warn
 

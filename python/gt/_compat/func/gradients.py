@@ -6,7 +6,7 @@ from typing import Any
 
 import gt
 from gt import _gt
-from gt._calls import brief, check_callable
+from gt._arguments import brief, check_callable
 from gt._gt import Tensor
 from gt.autograd import enable_grad, is_grad_enabled
 from gt.ops.annotations import P
@@ -31,7 +31,7 @@ def grad(
     >>> gt.func.grad(lambda x: x**3)(gt.tensor(2.0))
     tensor(12., dtype=float32)
     """
-    both = grad_and_value(func, argnums, has_aux)
+    both = _both("grad", func, argnums, has_aux)
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -51,19 +51,26 @@ def grad_and_value(
     >>> gt.func.grad_and_value(lambda x: x**3)(gt.tensor(2.0))
     (tensor(12., dtype=float32), tensor(8., dtype=float32))
     """
+    return _both("grad_and_value", func, argnums, has_aux)
+
+
+def _both(
+    name: str, func: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool
+) -> Callable[P, tuple[Any, Any]]:
+    """Return the function of `grad_and_value`, for the function that errors name."""
     check_callable("func", func)
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        pullback = _Pullback(func, args, kwargs, argnums, has_aux, "grad_and_value(f)(*args)")
+        pullback = _Pullback(func, args, kwargs, argnums, has_aux, f"{name}(f)(*args)")
         value = pullback.value
         if not isinstance(value, Tensor):
             raise RuntimeError(
-                f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}"
+                f"{name}(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}"
             )
         if value.ndim != 0:
             raise RuntimeError(
-                "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
+                f"{name}(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
                 f"with {value.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
         gradient = pullback(None, retain_graph=False)
@@ -83,7 +90,7 @@ def value_and_grad(
     >>> gt.func.value_and_grad(lambda x: x**3)(gt.tensor(2.0))
     (tensor(8., dtype=float32), tensor(12., dtype=float32))
     """
-    both = grad_and_value(func, argnums, has_aux)
+    both = _both("value_and_grad", func, argnums, has_aux)
 
     @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:

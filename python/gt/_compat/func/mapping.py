@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gt import _gt
-from gt._calls import check_callable
+from gt._arguments import check_callable
 from gt._gt import Tensor
 from gt.ops.annotations import P, T
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 from gt.ops.annotations import T
 

@@ -239,7 +239,7 @@ from .upsampling import (
 )
 
 from . import utils  # isort: skip
-from gt._public import show_callers
+from gt._public import missing_name, show_callers
 
 # fmt: off
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def __getattr__(name: str) -> object:
         from gt import optim
 
         return getattr(optim, name)
-    raise AttributeError(f"module 'gt.nn' has no attribute '{name}'")
+    raise missing_name(globals(), name)
 
 
 show_callers(globals())

@@ -83,7 +83,10 @@ class MultiheadAttention(Module):
                 f"{embed_dim} and num_heads={num_heads} instead"
             )
         if embed_dim % num_heads:
-            raise AssertionError("embed_dim must be divisible by num_heads")
+            raise AssertionError(
+                f"embed_dim must be divisible by num_heads, got embed_dim={embed_dim} and "
+                f"num_heads={num_heads}"
+            )
         super().__init__()
         kind = {"device": device, "dtype": dtype}
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads

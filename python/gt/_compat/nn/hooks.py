@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from gt._calls import check_callable
+from gt._arguments import check_callable
 from gt._gt import Tensor
 from gt._public import show_callers
 from gt.autograd import Function

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from gt._device import check_target
+from gt._device import check_index, check_target
 from gt._gt import Tensor
 from gt._lines import warn
 from gt.autograd import no_grad
@@ -277,6 +277,8 @@ class Module(Tree, States, Compilable, Calling):
 
     def cuda(self, device: Any = None) -> Self:
         """Return the module itself: the dispatcher decides which worker computes."""
+        if device is not None:
+            check_index(device)
         return self
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:

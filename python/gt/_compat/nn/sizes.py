@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gt._calls import brief
+from gt._arguments import brief
 
 
 def sizes(name: str, value: Any, count: int) -> tuple[int, ...]:

@@ -42,6 +42,10 @@ class _Layer(Module):
         attentions: tuple[str, ...],
         kind: dict[str, Any],
     ) -> None:
+        if nhead > 0 and d_model % nhead:
+            raise AssertionError(
+                f"d_model must be divisible by nhead, got d_model={d_model} and nhead={nhead}"
+            )
         for name in attentions:
             attention = MultiheadAttention(
                 d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind

@@ -15,10 +15,13 @@ import torch
 import gt
 from gt.torch import host
 from gt.torch.cluster import amp, comm, graphs, memory, nvtx, random, refused, streams, tensors
+from gt.torch.cluster.devices import check_device
 from gt.torch.cluster.graphs import is_current_stream_capturing, make_graphed_callables
 from gt.torch.cluster.memory import (
     device_memory_used,
     empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
     list_gpu_processes,
@@ -38,6 +41,7 @@ from gt.torch.cluster.memory import (
     reset_max_memory_cached,
     reset_peak_host_memory_stats,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
 )
 from gt.torch.cluster.random import (
     get_rng_state,
@@ -89,12 +93,14 @@ __all__ = [
     "device_memory_used",
     "device_of",
     "empty_cache",
+    "get_allocator_backend",
     "get_amp_supported_dtype",
     "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_gencode_flags",
+    "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
     "get_sync_debug_mode",
@@ -137,6 +143,7 @@ __all__ = [
     "seed",
     "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
@@ -194,12 +201,7 @@ def current_device() -> int:
 
 def set_device(device: Any) -> None:
     """Raise `RuntimeError` unless `device` is cluster:0, the only device."""
-    index = device if isinstance(device, int) else torch.device(device).index
-    if index not in (None, 0, -1):
-        raise RuntimeError(
-            f"torch.cluster has one device, cluster:0, not {device}\n"
-            "  hint: gt.signal.context chooses the workers of a tensor"
-        )
+    check_device(device)
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
@@ -211,11 +213,13 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 
 def get_device_name(device: Any = None) -> str:
     """Return the name of the device."""
+    check_device(device)
     return "GT cluster"
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
     """Return (0, 0), in place of CUDA's compute capability."""
+    check_device(device)
     return (0, 0)
 
 
@@ -240,7 +244,7 @@ class _DeviceProperties:
 
 def get_device_properties(device: Any = None) -> _DeviceProperties:
     """Return the properties of the device: `name`, `total_memory`, `workers`."""
-    set_device("cluster" if device is None else device)
+    check_device(device)
     return _DeviceProperties()
 
 
@@ -271,6 +275,7 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 def synchronize(device: Any = None) -> None:
     """Wait until all issued operations are computed."""
+    check_device(device)
     gt.synchronize()
 
 
@@ -298,6 +303,7 @@ def ipc_collect() -> None:
 
 def current_stream(device: Any = None) -> Stream:
     """Return the stream."""
+    check_device(device)
     return Stream()
 
 

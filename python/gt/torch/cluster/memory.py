@@ -12,9 +12,12 @@ import gt
 from gt import _gt
 from gt._gt import torch_device
 from gt.torch.cluster import refused
+from gt.torch.cluster.devices import check_device
 
 __all__ = [
     "empty_cache",
+    "get_allocator_backend",
+    "get_per_process_memory_fraction",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
     "list_gpu_processes",
@@ -34,10 +37,14 @@ __all__ = [
     "reset_max_memory_cached",
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
 ]
 
 #: Linux's files with the limit of a container's memory.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+#: What `set_per_process_memory_fraction` stores.
+_fraction = 1.0
 
 __getattr__ = refused.of("torch.cluster.memory")
 
@@ -48,55 +55,65 @@ def empty_cache() -> None:
 
 def memory_allocated(device: Any = None) -> int:
     """Return the size in bytes of all storages that this process holds."""
+    check_device(device)
     return torch_device.allocated()
 
 
 def memory_reserved(device: Any = None) -> int:
     """Return `memory_allocated()`: no memory is reserved beyond that of the storages."""
+    check_device(device)
     return torch_device.allocated()
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """Return the peak of `memory_allocated` since `reset_peak_memory_stats`."""
+    check_device(device)
     return torch_device.peak()
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """Return the peak of `memory_reserved` since `reset_peak_memory_stats`."""
+    check_device(device)
     return torch_device.peak()
 
 
 def memory_cached(device: Any = None) -> int:
     """Return `memory_reserved()`, of which it is the deprecated name."""
+    check_device(device)
     _warn("memory_cached", "memory_reserved")
-    return memory_reserved()
+    return memory_reserved(device)
 
 
 def max_memory_cached(device: Any = None) -> int:
     """Return `max_memory_reserved()`, of which it is the deprecated name."""
+    check_device(device)
     _warn("max_memory_cached", "max_memory_reserved")
     return max_memory_reserved()
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Reset `max_memory_allocated` to the current `memory_allocated`."""
+    check_device(device)
     torch_device.forget_peak()
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
     """Call `reset_peak_memory_stats`, of which it is the deprecated name."""
+    check_device(device)
     _warn("reset_max_memory_allocated", "reset_peak_memory_stats")
     reset_peak_memory_stats()
 
 
 def reset_max_memory_cached(device: Any = None) -> None:
     """Call `reset_peak_memory_stats`, of which it is the deprecated name."""
+    check_device(device)
     _warn("reset_max_memory_cached", "reset_peak_memory_stats")
     reset_peak_memory_stats()
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Do nothing: `memory_stats` has no accumulated values."""
+    check_device(device)
 
 
 def memory_stats(device: Any = None) -> collections.OrderedDict[str, int]:
@@ -107,12 +124,14 @@ def memory_stats(device: Any = None) -> collections.OrderedDict[str, int]:
     allocator. `num_ooms` is the number of operations whose failure for lack of memory still shows.
     `workers.NAME.{bytes,bytes_peak,tensors}` are those of the session on each worker.
     """
+    check_device(device)
     nested = memory_stats_as_nested_dict()
     return collections.OrderedDict(sorted(_flat("", nested)))
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """Return `memory_stats` as nested dicts."""
+    check_device(device)
     ours = {"current": memory_allocated(), "peak": max_memory_allocated()}
     names = ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes")
     failures = [of for of in gt.debug.failed() if "out of memory" in of.reason]
@@ -133,6 +152,44 @@ def _flat(name: str, value: Any) -> list[tuple[str, int]]:
     ]
 
 
+def get_allocator_backend() -> str:
+    """Return "native", as PyTorch with its own allocator: the workers have GT's."""
+    return "native"
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Store a fraction of the memory. It limits nothing, of which a warning says if it is below 1.
+
+    Args:
+        fraction: From 0 to 1.
+        device: The device, which may be omitted.
+
+    Raises:
+        TypeError: The fraction is not a float.
+        ValueError: It is below 0 or above 1.
+    """
+    global _fraction
+    check_device(device)
+    if not isinstance(fraction, float):
+        raise TypeError(
+            f"Invalid type for fraction argument, must be `float`, not {type(fraction).__name__}"
+        )
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    if fraction < 1:
+        warnings.warn(
+            f"set_per_process_memory_fraction: {refused.QUOTA}, and not the fraction {fraction}",
+            stacklevel=2,
+        )
+    _fraction = fraction
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """Return the fraction that `set_per_process_memory_fraction` stores, by default 1."""
+    check_device(device)
+    return _fraction
+
+
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """Return a table of the memory of this process and on the workers. Waits for the workers.
 
@@ -140,6 +197,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         device: The device, which may be omitted.
         abbreviated: Whether to omit the workers.
     """
+    check_device(device)
     rows = [("GT cluster", "bytes", "peak", "tensors")]
     rows.append(("this process", f"{memory_allocated():,}", f"{max_memory_allocated():,}", "-"))
     for name, of in {} if abbreviated else gt.debug.get_worker_stats().items():
@@ -160,6 +218,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     Raises:
         RuntimeError: The workers are those of a server, or on GPUs.
     """
+    check_device(device)
     workers = gt.debug.get_worker_stats().values()
     is_here = gt.status().at.startswith("this process")
     if not is_here or any(worker["engine"] != "native" for worker in workers):
@@ -184,11 +243,13 @@ def _limits_of_container() -> list[int]:
 
 def device_memory_used(device: Any = None) -> int:
     """Return the bytes that all sessions hold in the memory of all workers, as last reported."""
+    check_device(device)
     return sum(worker["bytes"] or 0 for worker in gt.status().workers)
 
 
 def list_gpu_processes(device: Any = None) -> str:
     """Return the table of `gt.status()`: the workers, and the sessions with their memory."""
+    check_device(device)
     return str(gt.status())
 
 

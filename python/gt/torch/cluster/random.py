@@ -9,6 +9,7 @@ import torch
 
 import gt
 from gt.torch.cluster import refused
+from gt.torch.cluster.devices import check_device
 
 __all__ = [
     "get_rng_state",
@@ -48,6 +49,7 @@ def initial_seed() -> int:
 
 def get_rng_state(device: Any = None) -> torch.Tensor:
     """Return the state of the session's random numbers."""
+    check_device(device)
     return torch.from_numpy(gt.get_rng_state().numpy().copy())
 
 
@@ -58,6 +60,7 @@ def get_rng_state_all() -> list[torch.Tensor]:
 
 def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
     """Set the state of the session's random numbers."""
+    check_device(device)
     gt.set_rng_state(gt.from_numpy(new_state.cpu().numpy()))
 
 

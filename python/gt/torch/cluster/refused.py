@@ -10,7 +10,8 @@ from typing import Any
 
 _STEPS = "GT records repeated steps itself: call the function as it is, or torch.compile it"
 _MEMORY = "workers allocate memory: gt.status() and gt.debug.get_worker_stats() report it"
-_QUOTA = "the memory quota in the policy of `python -m gt.server --policy` limits a user"
+#: What limits memory, in place of `set_per_process_memory_fraction`.
+QUOTA = "the memory quota in the policy of `gt server --policy` limits a user"
 _HARDWARE = "workers may have different hardware, which their own machines' tools measure"
 _ERRORS = "the errors of workers are gt.WorkerError"
 _CUDA = "a worker on a GPU has its own CUDA context, and this process has none"
@@ -28,9 +29,8 @@ _TABLE = (
     ("register_graph_destroy_hook", _STEPS),
     ("CUDAPluggableAllocator XPUPluggableAllocator change_current_allocator", _MEMORY),
     ("caching_allocator_alloc caching_allocator_delete caching_allocator_disabled", _MEMORY),
-    ("caching_allocator_enable get_allocator_backend memory_snapshot memory_usage", _MEMORY),
+    ("caching_allocator_enable memory_snapshot memory_usage", _MEMORY),
     ("MemPool use_mem_pool", _MEMORY),
-    ("get_per_process_memory_fraction set_per_process_memory_fraction", _QUOTA),
     ("clock_rate power_draw temperature utilization", _HARDWARE),
     ("CudaError DeferredCudaCallError check_error cudaStatus", _ERRORS),
     ("cudart current_blas_handle current_solver_handle gds green_contexts", _CUDA),

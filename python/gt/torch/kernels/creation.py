@@ -40,7 +40,8 @@ def check_device(device: Any) -> None:
     """Raise `RuntimeError` unless the device is cluster:0, the only device."""
     if device is not None and device.index not in (None, 0):
         raise RuntimeError(
-            f"{device}: invalid device ordinal\n  hint: the only device is cluster:0"
+            f"{device}: invalid device ordinal, there is 1 device, cluster:0, for all workers\n"
+            "  hint: leave the number out; gt.signal.context chooses the workers of a tensor"
         )
 
 

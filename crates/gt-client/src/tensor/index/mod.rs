@@ -83,7 +83,7 @@ impl Tensor {
         interrupt: Interrupt,
     ) -> Result<Tensor> {
         let value = match value.0 {
-            Operand::Scalar(scalar) => number::element("setitem", scalar, self.dtype())?.into(),
+            Operand::Scalar(scalar) => number::element("indexing", scalar, self.dtype())?.into(),
             Operand::Tensor(_) => value,
         };
         if let Some(mask) = leading_mask(entries) {
@@ -140,10 +140,10 @@ impl Tensor {
     pub fn set_index(&self, entries: &[Index], value: Value, interrupt: Interrupt) -> Result<()> {
         let is_region = !entries.iter().any(|entry| matches!(entry, Index::Tensor(_)));
         if is_region && value.0.tensor().is_some() && self.strided().overlaps() {
-            self.index(entries, interrupt)?.strided().check_writable("setitem")?;
+            self.index(entries, interrupt)?.strided().check_writable("indexing")?;
         }
         let whole = self.with_index(entries, value, interrupt)?;
-        self.assign(&whole, "setitem")
+        self.assign(&whole, "indexing")
     }
 
     /// Returns the first index tensor without axes in an index expression: like a number, it
@@ -180,7 +180,7 @@ impl Tensor {
         tensor = tensor.without_leading_ones(shape.rank())?;
         if !tensor.shape().expands_to(shape) {
             return Err(Error::ShapeMismatch {
-                operation: "setitem",
+                operation: "indexing",
                 given: tensor.shape(),
                 expected: format!("one that expands to the indexed part's {shape}"),
             }

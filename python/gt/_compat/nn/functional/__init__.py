@@ -1,5 +1,6 @@
 """Activations, losses, normalizations and layers as functions."""
 
+from gt._public import show_callers
 from gt.ops.registry import namespace
 
 from . import (  # noqa: F401
@@ -26,3 +27,5 @@ from . import (  # noqa: F401
 globals().update(namespace("gt.nn.functional"))
 
 __all__ = sorted(namespace("gt.nn.functional"))
+
+show_callers(globals())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import gt
+from gt._arguments import check_bool
 from gt._gt import Tensor
 from gt._public import show_callers
 
@@ -109,6 +110,7 @@ def pack_padded_sequence(
     Raises:
         RuntimeError: lengths are not sorted, not above 0, or too many or too few.
     """
+    check_bool(batch_first=batch_first, enforce_sorted=enforce_sorted)
     given = _lengths(lengths)
     padded = input.transpose(0, 1) if batch_first else input
     if len(given) != padded.shape[1]:
@@ -156,6 +158,7 @@ def pad_packed_sequence(
         padding_value: the value after the end of each sequence.
         total_length: the length of the result, by default that of the longest sequence.
     """
+    check_bool(batch_first=batch_first)
     sizes = _lengths(sequence.batch_sizes)
     length = len(sizes)
     if total_length is not None:
@@ -198,6 +201,7 @@ def pad_sequence(
         padding_value: the value of the padding.
         padding_side: "right" to pad after the end, "left" to pad before the beginning.
     """
+    check_bool(batch_first=batch_first)
     if padding_side not in ("right", "left"):
         raise RuntimeError(f"Expected padding_side to be left or right, got {padding_side}")
     if isinstance(sequences, Tensor):
@@ -223,6 +227,7 @@ def unpad_sequence(
     padded_sequences: Tensor, lengths: Any, batch_first: bool = False
 ) -> list[Tensor]:
     """Return padded sequences as a list of tensors without padding."""
+    check_bool(batch_first=batch_first)
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     pairs = zip(padded_sequences.unbind(0), _lengths(lengths), strict=True)
@@ -231,6 +236,7 @@ def unpad_sequence(
 
 def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of sequences; see `pack_padded_sequence`."""
+    check_bool(enforce_sorted=enforce_sorted)
     given = list(sequences)
     lengths = [one.shape[0] for one in given]
     return pack_padded_sequence(pad_sequence(given), lengths, enforce_sorted=enforce_sorted)

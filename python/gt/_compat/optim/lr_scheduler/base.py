@@ -6,7 +6,7 @@ import math
 from numbers import Real
 from typing import Any
 
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 from gt._lines import warn
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gt._calls import brief
+from gt._arguments import brief
 
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_period, rates_of
