@@ -44,7 +44,7 @@ def current_device_index() -> int:
 
 
 def set_device_index(device: Any) -> None:
-    """Check the device's number, which has no effect: the dispatcher decides where to compute."""
+    """Warn of a device that does not exist; the dispatcher decides where to compute."""
     check_index(device)
 
 

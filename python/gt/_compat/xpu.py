@@ -31,7 +31,7 @@ def device_count() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Check the device's number, which has no effect: the dispatcher decides where to compute."""
+    """Warn of a device that does not exist; the dispatcher decides where to compute."""
     check_index(device)
 
 

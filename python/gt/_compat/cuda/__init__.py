@@ -88,7 +88,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Check the device's number, which has no effect: the dispatcher decides where to compute."""
+    """Warn of a device that does not exist; the dispatcher decides where to compute."""
     check_index(device)
 
 
