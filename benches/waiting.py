@@ -105,7 +105,11 @@ def main() -> None:
         wanted = [("loop", "p1024", 1, of_user(user)) for user in ("ada", "eve")]
         with clients(address, *wanted) as runners:
             ratios = [ratio(runners, given.seconds, address, key) for _ in range(given.rounds)]
-        row("1024 products by weights 10 : 90: device time", f"1 : {statistics.median(ratios):.2f}", "1 : 9")
+        row(
+            "1024 products by weights 10 : 90: device time",
+            f"1 : {statistics.median(ratios):.2f}",
+            "1 : 9",
+        )
     if given.write:
         command = "`.venv/bin/python benches/waiting.py --write docs/benchmarks.md`"
         write_part(given.write, HEADING, [f"By {command}.", "", *lines, ""])

@@ -51,7 +51,7 @@ def misfit(
         args: the arguments by position; those of a method may lack `self`.
         kwargs: those by name.
     """
-    for name, parameter, given in _given(inspect.signature(function), args, kwargs):
+    for name, parameter, given in _given(function, args, kwargs):
         wrong = _wrong(name, parameter, given, _kind(function, parameter))
         if wrong is not None:
             return wrong
@@ -84,7 +84,7 @@ def suspect(
     of_types = {word for found in _OF_TYPES.findall(problem) for word in found if word}
     if problem.startswith(("could not convert string", "invalid literal for")):
         of_types.add("str")
-    given = _given(inspect.signature(function), args, kwargs)
+    given = _given(function, args, kwargs)
     each = [
         (f"{name}[{at}]" if item is not value else name, item, parameter)
         for name, parameter, value in given
@@ -115,11 +115,14 @@ def _is_known(value: Any, kind: Any) -> bool:
 
 
 def _given(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[tuple[str, inspect.Parameter, Any]]:
     """Return the name, the parameter and the value of each argument; none if they do not bind."""
+    signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
-    if parameters and parameters[0].name in ("self", "cls"):
+    # Functions that are methods of tensors get the tensor.
+    has_self = parameters and parameters[0].annotation in ("Tensor", Tensor)
+    if parameters and parameters[0].name in ("self", "cls") and not has_self:
         signature = signature.replace(parameters=parameters[1:])
     try:
         bound = signature.bind(*args, **kwargs).arguments

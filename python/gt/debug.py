@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gt import _gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._public import show_callers
 from gt.explain import Explanation, Placed, explain
 

@@ -66,7 +66,8 @@ fn status_of_a_user_sums_up_its_sessions() {
     connect(&mut dispatcher, PeerId::client(3), None);
     for (session, device) in [(1, 3_000), (2, 500), (3, 20)] {
         let lane = LaneId { incarnation: Incarnation(session), slot: SlotId(0) };
-        let usage = Usage { device, bytes: 100 * u64::from(session), spilled: 7, ..Usage::default() };
+        let usage =
+            Usage { device, bytes: 100 * u64::from(session), spilled: 7, ..Usage::default() };
         let done = WorkerToServer::LaneDone { lane, weight: 0, usage };
         dispatcher.handle(Duration::ZERO, PeerId::worker(1), done);
     }

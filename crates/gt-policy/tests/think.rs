@@ -87,7 +87,7 @@ proptest! {
     }
 }
 
-/// A user who looks at a result for a minute, and then goes on as before.
+/// A user who looks at a result for a minute, and then continues as before.
 #[test]
 fn a_long_pause_is_forgotten_soon() {
     let (served, usual) = (20_000 * US, 200 * US);

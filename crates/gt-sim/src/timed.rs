@@ -55,6 +55,14 @@ impl TimedEngine {
 }
 
 impl World {
+    /// Sets a worker's clock forward to the time, which it returns.
+    pub(crate) fn set_clock(&self, peer: PeerId) -> Duration {
+        if let Some(clock) = self.clocks.get(&peer) {
+            clock.set_forward(self.now);
+        }
+        self.now
+    }
+
     /// Schedules a turn of a worker after a time: at once, if its device has a clock, and only one.
     pub(crate) fn schedule_turn(&mut self, from: Duration, worker: PeerId) {
         if !self.clocks.contains_key(&worker) {

@@ -378,14 +378,6 @@ impl World {
         self.let_meet(false);
     }
 
-    /// Sets a worker's clock forward to the time, which it returns.
-    pub(crate) fn set_clock(&self, peer: PeerId) -> Duration {
-        if let Some(clock) = self.clocks.get(&peer) {
-            clock.set_forward(self.now);
-        }
-        self.now
-    }
-
     /// Steps until nothing more happens.
     ///
     /// # Panics

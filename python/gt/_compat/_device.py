@@ -82,8 +82,8 @@ class device:
 def check_target(given: Any) -> None:
     """Check a device, passed as a `device` or its name, that a program puts tensors on.
 
-    Tensors cannot be put on "meta", which is an error. If it is a GPU, and neither a server nor this
-    process has one, or none of this number, a warning says so, once.
+    Tensors cannot be put on "meta", which is an error. If it is a GPU, and neither a server nor
+    this process has one, or none of this number, a warning says so, once.
     """
     of = device(given)
     kind = of.type
@@ -116,8 +116,8 @@ def _warn_of_index(kind: str, index: int) -> None:
     count = len(status().workers) or 1
     if index >= count:
         warn(
-            f"device '{kind}:{index}': the session has {count} worker{'s'[: count != 1]}; the number "
-            "has no effect, as the dispatcher decides which worker computes\n"
+            f"device '{kind}:{index}': the session has {count} worker{'s'[: count != 1]}; the "
+            "number has no effect, as the dispatcher decides which worker computes\n"
             "  hint: leave the number out"
         )
 

@@ -22,8 +22,8 @@ class Status:
         `share`: the fraction of a worker's time that it is entitled to while all sessions have
         work, between 0 and 1.
         `device_seconds`: the time that it has used.
-        `anticipated_seconds`, `anticipations`: how long devices were kept idle for it as it was about
-        to ask again, which is a part of that time, and how often.
+        `anticipated_seconds`, `anticipations`: how long devices were kept idle for it as it was
+        about to ask again, which is a part of that time, and how often.
         `windows`: the device time, on all workers, in the last "10s", "1min" and "10min", to a
         second. `used_seconds` is the time that it used, as far as workers have reported it.
         `entitled_seconds` is the time that it was entitled to: while it had work at a worker, its

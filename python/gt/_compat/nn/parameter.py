@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from gt import _gt
-from gt._calls import brief
+from gt._arguments import brief
 from gt._gt import Tensor
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import functools
 import os
 from typing import Any
 
-from gt._calls import brief
+from gt._arguments import brief
 from gt._public import show_callers
 
 try:

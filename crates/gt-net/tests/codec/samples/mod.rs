@@ -9,7 +9,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gt_ir::entitlement::{Anticipation, Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage};
+use gt_ir::entitlement::{
+    Anticipation, Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage,
+};
 use gt_ir::message::{
     Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
     Hello, Message, Named, Process, Protocol, Reply, Resume, ServerToClient, ServerToWatcher,
