@@ -301,7 +301,7 @@ impl World {
                 self.delivered += 1;
                 self.deliver(from, to, message);
             }
-            (End::Peer(worker), Load::Turn) => self.compute(worker),
+            (End::Peer(worker), Load::Turn) if self.is_due(worker) => self.compute(worker),
             _ => {}
         }
     }
@@ -351,9 +351,6 @@ impl World {
 
     /// Runs a worker's turn.
     fn compute(&mut self, peer: PeerId) {
-        if !self.is_due(peer) {
-            return;
-        }
         let begin = self.set_clock(peer);
         let Some(worker) = self.workers.get_mut(&peer) else { return };
         let mut out = Vec::new();
