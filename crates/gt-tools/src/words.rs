@@ -168,7 +168,7 @@ mod tests {
             asker_waits(&status(value))
                 .starts_with("a value of gpu1 (mean at a.py:3), which has 0")
         );
-        assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
+        assert!(asker_waits(&status(Waits::Workers)).contains("gt worker"));
         let room = asker_waits(&status(Waits::Room));
         assert!(
             room.contains("5 of this session's")
