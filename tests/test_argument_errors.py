@@ -65,14 +65,14 @@ ATTRIBUTES = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_functions_say_what_they_expect(name):
     function = FUNCTIONS[name]
     for args in ((), (gt.ones(2, 2),)):
         assert not list(refusals(function, parameters(function), args))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", sorted(METHODS))
 def test_methods_say_what_they_expect(name):
     method = METHODS[name]
     for args in ((), (0,)):
@@ -80,26 +80,26 @@ def test_methods_say_what_they_expect(name):
         assert not list(refusals(method, parameters(method), (tensor, *args)))
 
 
-@pytest.mark.parametrize("name", ATTRIBUTES)
+@pytest.mark.parametrize("name", sorted(ATTRIBUTES))
 def test_attributes_say_what_they_expect(name):
     assert not list(refusals(lambda value: setattr(gt.ones(2), name, value), (), ()))
 
 
 @pytest.mark.parametrize("name", ["insecure", "slots", "elastic", "name", "key_file"])
 def test_connect_says_what_it_expects(name):
-    with pytest.raises(TypeError, match=f"^connect: (the )?{name.replace('_', ' ')} "):
+    with pytest.raises(TypeError, match=f"^connect: (the |argument ')?{name.replace('_', ' ')}"):
         gt.connect("localhost:1", **{name: []})
     if name == "key_file":
         return
-    with pytest.raises(TypeError, match=f"^Session: {name} "):
+    with pytest.raises(TypeError, match=f"^Session: (argument ')?{name}"):
         gt.Session(**({"address": "localhost:1"} if name == "insecure" else {}), **{name: []})
 
 
 @pytest.mark.parametrize("name", ["slots", "elastic"])
 def test_rescale_says_what_it_expects(name):
-    with pytest.raises(TypeError, match=f"^rescale: {name} must be .*, not str 'a'$"):
+    with pytest.raises(TypeError, match=f"^rescale: argument '{name}' must be .*, not str 'a'$"):
         gt.rescale(**{name: "a"})
-    with pytest.raises(TypeError, match=f"^rescale: {name} must be .*, not str 'a'$"):
+    with pytest.raises(TypeError, match=f"^rescale: argument '{name}' must be .*, not str 'a'$"):
         gt.current_session().rescale(**{name: "a"})
 
 
@@ -133,7 +133,9 @@ class Other:
 
 
 @pytest.mark.parametrize("tensor", [gt.ones(2), gt.ones(2, dtype=gt.int64)], ids=["float", "int"])
-@pytest.mark.parametrize("other", ["a", (1, 2), b"a", None, Other(), {}], ids=repr)
+@pytest.mark.parametrize(
+    "other", ["a", (1, 2), b"a", None, Other(), {}], ids=lambda it: type(it).__name__
+)
 @pytest.mark.parametrize("name", SYMBOLS)
 def test_operators_refuse_objects_that_are_no_operands(name, other, tensor):
     act, kind = getattr(operator, name), type(other).__name__
