@@ -27,7 +27,7 @@ def test_errors_have_a_module():
     assert issubclass(gt.errors.CheckpointError, Exception)
     assert "matmul: shapes" in gt.errors.operation_failed_error("matmul", "shapes")
     assert "gt.connect" in gt.errors.not_connected_error()
-    assert "gt.worker" in gt.errors.no_workers_error()
+    assert "gt worker" in gt.errors.no_workers_error()
 
 
 @pytest.mark.parametrize(
