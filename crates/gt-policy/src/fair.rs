@@ -189,6 +189,10 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
     }
 
     fn wake(&mut self, session: K) {
+        // Alone, it is where its levels are.
+        if self.sessions.len() == 1 {
+            return;
+        }
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for (node, reached) in path.into_iter().zip(self.reached(path)) {
             let node = &mut self.nodes[node];
@@ -204,6 +208,9 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
     }
 
     fn peek(&self, ready: &[K]) -> Option<usize> {
+        if ready.len() == 1 {
+            return Some(0);
+        }
         let (index, session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
         // Boosted sessions precede the one that was served last.
@@ -245,11 +252,14 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
 
     fn charge(&mut self, session: K, cost: u64) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
-        for (node, reached) in path.into_iter().zip(self.reached(path)) {
+        let mut reached = self.reached;
+        for node in path {
             let node = &mut self.nodes[node];
-            let share = u128::from(cost) * u128::from(SCALE) / u128::from(node.weight);
-            node.used = node.used.saturating_add(share.min(u128::from(u64::MAX)) as u64);
+            // A cost of years saturates.
+            let share = cost.saturating_mul(SCALE) / node.weight;
+            node.used = node.used.saturating_add(share);
             node.lag = reached.saturating_sub(node.used);
+            reached = node.reached;
         }
     }
 }
