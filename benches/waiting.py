@@ -12,7 +12,6 @@ from pathlib import Path
 from fairness import (
     Client,
     clients,
-    cluster,
     device_seconds,
     high,
     jain,
@@ -20,6 +19,7 @@ from fairness import (
     together,
     weighted,
 )
+from processes import cluster
 from sides import write_part
 
 HEADING = "## Who waits for each answer"

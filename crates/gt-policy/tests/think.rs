@@ -41,9 +41,9 @@ proptest! {
     /// Whatever a session does, it causes no more idle time than a part of its own.
     #[test]
     fn idle_time_is_a_small_part_of_the_time_used(
-        served in 1 * US..100_000 * US,
-        thinks in prop::collection::vec(1 * US..20_000 * US, 1..200),
-        length in 1 * US..100_000 * US,
+        served in US..100_000 * US,
+        thinks in prop::collection::vec(US..20_000 * US, 1..200),
+        length in US..100_000 * US,
     ) {
         let (idle, used) = session(served, &thinks, length);
         prop_assert!(idle * 100 <= used * 8 + 100, "{idle} of {used}");
@@ -59,7 +59,7 @@ proptest! {
 
     /// Nothing is gained if what would begin ends before the session is expected.
     #[test]
-    fn nothing_short_is_put_off(think in 200 * US..900 * US, length in 1 * US..100 * US) {
+    fn nothing_short_is_put_off(think in 200 * US..900 * US, length in US..100 * US) {
         let mut times = ThinkTimes::default();
         let mut now = 0;
         for _ in 0..20 {

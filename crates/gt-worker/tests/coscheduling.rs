@@ -63,7 +63,7 @@ fn the_device_is_held_for_a_limited_time() {
     bench.queue(to, vec![neg(50, 1)]);
     assert!(bench.worker.step(&mut bench.out) && bench.worker.held_for().is_some());
     bench.compiler.idle.fetch_add(20_000, Ordering::Relaxed);
-    assert!(bench.worker.step(&mut bench.out) && !bench.worker.held_for().is_some());
+    assert!(bench.worker.step(&mut bench.out) && bench.worker.held_for().is_none());
     assert_eq!(count(&bench, "sqrt"), 128);
     send(&mut bench, to, 1);
     assert!(bench.worker.step(&mut bench.out));
@@ -95,7 +95,7 @@ fn held_device_time_is_charged_to_the_session() {
             bench.compiler.idle.fetch_add(1_000, Ordering::Relaxed);
         }
         send(&mut bench, to, 1);
-        assert!(!bench.worker.held_for().is_some(), "it is there");
+        assert!(bench.worker.held_for().is_none(), "it is there");
         bench.out.clear();
         bench.worker.report(&mut bench.out);
         bench.out.iter().fold(0, |sum, out| match out {
@@ -122,7 +122,7 @@ fn short_turns_run_while_the_device_is_held() {
     bench.queue(to, vec![create(1, &[1.0, 2.0]), exchange(sum_with(1, 1, 1, 2)), neg(3, 2)]);
     bench.computed();
     while bench.worker.step(&mut bench.out) {
-        assert!(!bench.worker.held_for().is_some());
+        assert!(bench.worker.held_for().is_none());
     }
     assert_eq!(count(&bench, "neg"), 1, "the other's");
 }
