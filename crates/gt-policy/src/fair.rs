@@ -127,6 +127,14 @@ impl<K: SessionKey> Fair<K> {
         [self.reached, self.nodes[team].reached, self.nodes[user].reached]
     }
 
+    /// Sets the virtual time of each level back to that of the only session.
+    fn restart(&mut self, [team, user, session]: [usize; 3]) {
+        self.reached = self.nodes[team].used;
+        self.nodes[team].reached = self.nodes[user].used;
+        self.nodes[user].reached = self.nodes[session].used;
+        [team, user, session].into_iter().for_each(|node| self.nodes[node].lag = 0);
+    }
+
     /// Whether a session, or its user or team, is more than a slice ahead of another's.
     fn is_ahead(&self, session: K, other: K) -> bool {
         let (Some(own), Some(others)) = (self.sessions.get(&session), self.sessions.get(&other))
@@ -189,11 +197,10 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
     }
 
     fn wake(&mut self, session: K) {
-        // Alone, it is where its levels are.
-        if self.sessions.len() == 1 {
-            return;
-        }
         let Some(path) = self.sessions.get(&session).copied() else { return };
+        if self.sessions.len() == 1 {
+            return self.restart(path);
+        }
         for (node, reached) in path.into_iter().zip(self.reached(path)) {
             let node = &mut self.nodes[node];
             let earliest = reached.saturating_sub(node.lag.max(QUANTUM * SCALE / node.weight));

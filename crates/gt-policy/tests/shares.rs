@@ -124,6 +124,40 @@ proptest! {
         prop_assert!(used[1] - used[0] <= QUANTUM + SLICE + 2 * cost, "{used:?}");
     }
 
+    /// What sessions that are gone have used is no claim of one that comes after them.
+    #[test]
+    fn sessions_that_came_one_by_one_share_equally(before in 1u64..100, cost in 1_000u64..1_000_000) {
+        let mut fair = Fair::default();
+        for (session, until) in [(1, before * 100_000_000), (2, cost)] {
+            fair.admit(session, &entitlement(session, 0, 1));
+            fair.wake(session);
+            serve(&mut fair, &[session], |_, _| cost, until);
+            fair.retire(1);
+        }
+        fair.admit(3, &entitlement(3, 0, 1));
+        fair.wake(3);
+        let used = serve(&mut fair, &[2, 3], |_, _| cost, 400_000_000);
+        prop_assert!(used[1].abs_diff(used[0]) <= QUANTUM + SLICE + 2 * cost, "{used:?}");
+    }
+
+    /// A session that was idle beside one that has left has no claim to the time of that one.
+    #[test]
+    fn idleness_beside_one_that_left_is_no_credit(idle in 1u64..100, cost in 1_000u64..1_000_000) {
+        let mut fair = Fair::default();
+        for session in [1, 2] {
+            fair.admit(session, &entitlement(session, 0, 1));
+            fair.wake(session);
+        }
+        serve(&mut fair, &[1], |_, _| cost, idle * 100_000_000);
+        fair.retire(1);
+        fair.wake(2);
+        serve(&mut fair, &[2], |_, _| cost, cost);
+        fair.admit(3, &entitlement(3, 0, 1));
+        fair.wake(3);
+        let used = serve(&mut fair, &[2, 3], |_, _| cost, 400_000_000);
+        prop_assert!(used[1].abs_diff(used[0]) <= QUANTUM + SLICE + 2 * cost, "{used:?}");
+    }
+
     /// Retired sessions leave no nodes behind.
     #[test]
     fn whoever_is_gone_is_forgotten(order in prop::collection::vec((0u32..6, 0u32..3, 0u32..3), 1..60)) {
