@@ -197,10 +197,4 @@ impl<K: SessionKey> ThinkTimes<K> {
             pays.then_some((*session, until))
         })
     }
-
-    /// Returns the mean think time of a session, if it is known.
-    pub fn mean(&self, session: K) -> Option<u64> {
-        let habit = self.habits.get(&session)?;
-        (habit.count >= KNOWN).then_some(habit.mean)
-    }
 }

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from gt.torch.kernels.creation import check_device as check_index
+
 
 def check_device(device: Any) -> None:
     """Check a device, passed as PyTorch's, its name, its number, or None for the current one.
@@ -19,8 +21,4 @@ def check_device(device: Any) -> None:
     of = torch.device("cluster", device) if isinstance(device, int) else torch.device(device)
     if of.type != "cluster":
         raise ValueError(f"Expected a cluster device, but got: {of}")
-    if of.index not in (None, 0):
-        raise RuntimeError(
-            f"{of}: invalid device ordinal, there is 1 device, cluster:0, for all workers\n"
-            "  hint: leave the number out; gt.signal.context chooses the workers of a tensor"
-        )
+    check_index(of)

@@ -81,7 +81,7 @@ def memory_cached(device: Any = None) -> int:
     """Return `memory_reserved()`, of which it is the deprecated name."""
     check_device(device)
     _warn("memory_cached", "memory_reserved")
-    return memory_reserved(device)
+    return memory_reserved()
 
 
 def max_memory_cached(device: Any = None) -> int:
