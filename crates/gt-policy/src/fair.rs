@@ -127,8 +127,13 @@ impl<K: SessionKey> Fair<K> {
         [self.reached, self.nodes[team].reached, self.nodes[user].reached]
     }
 
-    /// Sets the virtual time of each level back to that of the only session.
-    fn restart(&mut self, [team, user, session]: [usize; 3]) {
+    /// Sets the virtual time of each level back to that of the only session, if there is only one:
+    /// what others have used before they left is no measure for those that come.
+    fn restart_if_alone(&mut self) {
+        if self.sessions.len() != 1 {
+            return;
+        }
+        let Some(&[team, user, session]) = self.sessions.values().next() else { return };
         self.reached = self.nodes[team].used;
         self.nodes[team].reached = self.nodes[user].used;
         self.nodes[user].reached = self.nodes[session].used;
@@ -177,6 +182,7 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
             self.nodes[node].sessions += 1;
         }
         self.sessions.insert(session, [team_node, user_node, node]);
+        self.restart_if_alone();
     }
 
     fn retire(&mut self, session: K) {
@@ -194,13 +200,15 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
             self.teams.retain(|_, node| *node != team);
             self.free.push(team);
         }
+        self.restart_if_alone();
     }
 
     fn wake(&mut self, session: K) {
-        let Some(path) = self.sessions.get(&session).copied() else { return };
+        // The only session is never behind the virtual time of its levels.
         if self.sessions.len() == 1 {
-            return self.restart(path);
+            return;
         }
+        let Some(path) = self.sessions.get(&session).copied() else { return };
         for (node, reached) in path.into_iter().zip(self.reached(path)) {
             let node = &mut self.nodes[node];
             let earliest = reached.saturating_sub(node.lag.max(QUANTUM * SCALE / node.weight));
