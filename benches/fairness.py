@@ -129,8 +129,8 @@ def device_seconds(address: str, key: str | None = None) -> dict[str, float]:
     """Return the device time that each session has used, as the server reports it."""
     host, port = address.split(":")
     options = ("--key-file", key) if key else ()
-    told = run_gt("top", "--json", "--host", host, "--port", port, *options)
-    sessions = json.loads(told.stdout)["sessions"]
+    report = run_gt("top", "--json", "--host", host, "--port", port, *options)
+    sessions = json.loads(report.stdout)["sessions"]
     return {session["name"]: session["device_seconds"] for session in sessions}
 
 

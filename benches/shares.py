@@ -42,10 +42,10 @@ def measure(address: str, workers: int, wanted: list[tuple], *options: str) -> l
             runner.begin(SECONDS + 3)
         time.sleep(SECONDS + 1)
         host, port = address.split(":")
-        told = run_gt("top", "--once", "--json", "--host", host, "--port", port, *options)
+        report = run_gt("top", "--once", "--json", "--host", host, "--port", port, *options)
         for runner in runners:
             runner.end()
-    status = json.loads(told.stdout)
+    status = json.loads(report.stdout)
     # The window ends with the part of a second that has passed.
     covered = SECONDS - 1 + status["seconds"] % 1
     sessions = sorted(status["sessions"], key=lambda session: session["number"])

@@ -33,8 +33,8 @@ def shared(tmp_path):
 def shown(address: str, key: str) -> dict:
     """Return the status of a server."""
     port = address.split(":")[1]
-    told = run_gt("top", "--once", "--json", "--port", port, "--key-file", key)
-    return json.loads(told.stdout)
+    report = run_gt("top", "--once", "--json", "--port", port, "--key-file", key)
+    return json.loads(report.stdout)
 
 
 def by_user(status: dict) -> dict[str, dict]:
@@ -84,9 +84,9 @@ def test_windows_are_sums_of_what_was_used(shared):
         status = shown(address, key)
     last = shown(address, key)
     assert [len(each["sessions"]) for each in (first, status, last)] == [3, 1, 0]
-    for told in (first, status, last):
+    for report in (first, status, last):
         # No window has seen all: the server is younger than the longest one.
-        for each in [*told["sessions"], *told["users"], *told["teams"]]:
+        for each in [*report["sessions"], *report["users"], *report["teams"]]:
             windows = [each["windows"][name] for name in ("10s", "1min", "10min")]
             assert windows[2]["used_seconds"] == pytest.approx(each["device_seconds"], abs=1e-6)
             assert each["device_seconds"] > 0
@@ -96,12 +96,12 @@ def test_windows_are_sums_of_what_was_used(shared):
         for name in ("10s", "1min", "10min"):
             for field in FIELDS:
                 totals = [
-                    sum(each["windows"][name][field] for each in told[of])
+                    sum(each["windows"][name][field] for each in report[of])
                     for of in ("users", "teams")
                 ]
                 assert totals[0] == pytest.approx(totals[1], abs=1e-6)
-        entitled = sum(team["windows"]["10min"]["entitled_seconds"] for team in told["teams"])
-        assert entitled <= told["seconds"]
+        entitled = sum(team["windows"]["10min"]["entitled_seconds"] for team in report["teams"])
+        assert entitled <= report["seconds"]
     assert {(user["user"], user["team"]) for user in last["users"]} == {
         ("ada", "vision"),
         ("eve", "vision"),

@@ -47,14 +47,14 @@ class Status:
         ['entitled_seconds', 'used_seconds']
     """
 
-    def __init__(self, told: dict[str, Any]):
-        self.at: str = told["at"]
+    def __init__(self, report: dict[str, Any]):
+        self.at: str = report["at"]
         #: The seconds since the dispatcher started.
-        self.seconds: float = told["seconds"]
-        self.workers: list[WorkerRow] = told["workers"]
-        self.sessions: list[SessionRow] = told["sessions"]
-        self.users: list[UserRow] = told["users"]
-        self.teams: list[TeamRow] = told["teams"]
+        self.seconds: float = report["seconds"]
+        self.workers: list[WorkerRow] = report["workers"]
+        self.sessions: list[SessionRow] = report["sessions"]
+        self.users: list[UserRow] = report["users"]
+        self.teams: list[TeamRow] = report["teams"]
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
         workers = [
@@ -164,12 +164,12 @@ _WINDOWS = ["in 10 s", "in 1 min"]
 
 
 def _used(windows: Windows) -> list[str]:
-    told = [windows["10s"], windows["1min"]]
-    return [f"{each['used_seconds']:.1f} of {each['entitled_seconds']:.1f} s" for each in told]
+    report = [windows["10s"], windows["1min"]]
+    return [f"{each['used_seconds']:.1f} of {each['entitled_seconds']:.1f} s" for each in report]
 
 
-def _memory(told: WorkerRow | SessionRow | UserRow | TeamRow) -> str:
-    memory, elsewhere = told["bytes"] or 0, told["spilled_bytes"]
+def _memory(report: WorkerRow | SessionRow | UserRow | TeamRow) -> str:
+    memory, elsewhere = report["bytes"] or 0, report["spilled_bytes"]
     return f"{_bytes(memory)} + {_bytes(elsewhere)} on disk" if elsewhere else _bytes(memory)
 
 
