@@ -86,6 +86,16 @@ def shares(runners: list[Client], seconds: float, rounds: int) -> list[float]:
     return [count / seconds / rate for count, rate in zip(medians, alone, strict=True)]
 
 
+def parts_of_alone(runners: list[Client], seconds: float, rounds: int) -> list[float]:
+    """Return each client's work in a second, relative to that alone, until its last unit is done."""
+    rates = [throughput([together([runner], seconds)[0]]) for runner in runners]
+    done = [together(runners, seconds) for _ in range(rounds)]
+    return [
+        statistics.median(throughput([counts[index]]) for counts in done) / rate
+        for index, rate in enumerate(rates)
+    ]
+
+
 def throughput(counts: list[list[float]]) -> float:
     """Return the work of all clients per second, until the last one finished."""
     return sum(done for _, done, _ in counts) / max(taken for _, _, taken in counts)
@@ -209,9 +219,9 @@ def main() -> None:
         row("their work, over that of 2 clients", f"{throughput(all_ten) / two:.3f}")
         for what, wanted in SHARDED.items():
             with clients(address, *wanted) as runners:
-                got = shares(runners, given.seconds, given.rounds)
-            parts = ", ".join(f"{share:.2f}" for share in got)
-            row(f"{what}: work done, of that alone", parts)
+                got = parts_of_alone(runners, given.seconds, given.rounds)
+            parts = ", ".join(f"{part:.2f}" for part in got)
+            row(f"{what}: work done, of that alone", f"{parts}; {sum(got):.2f}")
     if given.write:
         command = "`.venv/bin/python benches/fairness.py --write docs/benchmarks.md`"
         other = "`.venv/bin/python benches/shares.py --draw shares.svg`"

@@ -3,7 +3,7 @@
 use crate::common::*;
 use gt_ir::message::{Failure, ServerToWorker, WorkerToWorker};
 use gt_ir::{LaneId, Piece, SlotId, SourceId, TransferId, WorkerId};
-use gt_worker::Out;
+use gt_worker::{Out, Work};
 
 const HALVES: [(u32, usize); 2] = [(1, 0), (2, 2)];
 
@@ -52,6 +52,25 @@ fn own_blocks_are_sent_at_once_and_added() {
     bench.piece(4, 1, to, &[7.0, 7.0]);
     assert_eq!(bench.value(to, 2), Ok(vec![11.0, 22.0]));
     assert_eq!(bench.stats().tensors, 3);
+}
+
+/// A message that others wait for is not held back by what is computed after it.
+#[test]
+fn a_piece_is_sent_before_the_next_operation_is_computed() {
+    let mut bench = Bench::default();
+    let to = lane(1, 0);
+    // The other piece is there already, so that the lane goes on at once.
+    bench.work(to, vec![slots(2), create(1, &[1.0, 2.0])]);
+    bench.piece(4, 1, to, &[10.0, 20.0]);
+    let commands =
+        vec![exchange(sum_with(4, 1, 1, 2)), free(1), fetch(7, 2), neg(3, 2), fetch(8, 3)];
+    bench.queue(to, commands);
+    assert!(bench.worker.step(&mut bench.out));
+    assert!(bench.out.iter().any(|out| matches!(out, Out::Worker(WorkerId(1), _))));
+    assert_eq!(bench.values(), [(7, Ok(vec![11.0, 22.0]))]);
+    assert!(!bench.computed().contains(&"neg"));
+    bench.run();
+    assert_eq!(bench.values(), [(8, Ok(vec![-11.0, -22.0]))]);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::common::*;
-use gt_ir::{LaneId, ops};
+use gt_ir::message::WorkerToWorker;
+use gt_ir::{Content, LaneId, Piece, SlotId, TransferId, WorkerId, ops};
 use gt_worker::{Options, Work};
 
 /// A session in the middle of a long call, beside one that is idle.
@@ -109,6 +110,28 @@ fn unwanted_work_behind_a_call_is_skipped() {
     bench.run();
     assert_eq!(bench.computed(), Vec::<&str>::new());
     assert_eq!(bench.values().len(), 2);
+}
+
+/// A session that waits for its other slots is interactive: both workers pause for it at the same time.
+#[test]
+fn long_operations_beside_a_session_that_exchanges_are_paused() {
+    let mut bench = Bench::new(Options { pauses: true, ..Options::default() });
+    let (long, sharded) = (lane(2, 0), lane(1, 0));
+    bench.work(long, vec![create(0, &[4.0; 100])]);
+    bench.compiler.idle.fetch_add(3_000_000, Ordering::Relaxed);
+    let sum = exchange(sum_with(1, 1, 1, 2));
+    bench.queue(sharded, vec![slots(2), create(1, &[1.0, 2.0]), sum, neg(3, 2)]);
+    assert!(bench.worker.step(&mut bench.out));
+    bench.compiler.is_slow.store(true, Ordering::Relaxed);
+    let root = run(instruction(&ops::unary::SQRT, 1, 100, &[tensor(0)]));
+    bench.queue(long, vec![root, fetch(1, 1), free(1)]);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    let result = Ok(Content::Data(data(&[1.0, 1.0])));
+    let piece = Piece { transfer: TransferId(1), from: SlotId(1), to: sharded, result };
+    bench.hand(WorkerToWorker::Piece { sender: WorkerId(1), piece });
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert_eq!(bench.computed().iter().filter(|name| **name == "neg").count(), 1);
+    assert_eq!(bench.compiler.pauses.load(Ordering::Relaxed), 1);
 }
 
 /// Floods beside each other gain nothing from pauses.

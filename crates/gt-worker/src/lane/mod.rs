@@ -155,6 +155,15 @@ impl<T> Lane<T> {
         next_commands(&mut self.queue, &mut self.running)
     }
 
+    /// Returns whether its next command computes.
+    pub fn computes_next(&mut self) -> bool {
+        if self.running.as_ref().is_some_and(|running| running.steps.is_none()) {
+            return true;
+        }
+        let next = self.next_commands().and_then(|(commands, place)| commands.get(*place));
+        matches!(next, Some(WorkerCommand::Run(_) | WorkerCommand::Invoke(_)))
+    }
+
     /// Returns the session whose snapshot it must restore, and the snapshot's number.
     pub fn restores(&mut self) -> Option<(SessionId, u64)> {
         let (commands, place) = self.next_commands()?;

@@ -114,7 +114,7 @@ impl<E: Engine> Turn<'_, E> {
     }
 
     /// Returns whether a part needs a pending tensor, and whether it needs a spilled one.
-    fn absent(&self, part: &TemplatePart, bound: &Bound) -> (bool, bool) {
+    pub(super) fn absent(&self, part: &TemplatePart, bound: &Bound) -> (bool, bool) {
         let store = &self.lane.store;
         if !store.has_absent() {
             return (false, false);

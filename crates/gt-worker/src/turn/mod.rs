@@ -43,6 +43,8 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub measure: Measure,
     /// The device time that was reported to the dispatcher, in nanoseconds.
     pub told: u64,
+    /// The messages of which no one waits for one.
+    pub sent: usize,
     /// How long to wait for a compiler.
     pub patience: Duration,
     /// Whether the lane waits for a compiler.
@@ -61,6 +63,34 @@ impl<E: Engine> Turn<'_, E> {
             _ => Duration::from_nanos(self.cost()),
         };
         taken > LONG
+    }
+
+    /// Returns whether a message of this turn is awaited, a piece or a value, and would be sent only
+    /// after what the lane computes next.
+    pub fn is_awaited(&mut self) -> bool {
+        let messages = &self.out[self.sent..];
+        let is_awaited =
+            |out: &Out| matches!(out, Out::Worker(..) | Out::Server(WorkerToServer::Value { .. }));
+        if !messages.iter().any(is_awaited) {
+            self.sent = self.out.len();
+            return false;
+        }
+        self.lane.computes_next() && !self.waits_next()
+    }
+
+    /// Returns whether what the lane computes next reads a pending tensor.
+    fn waits_next(&mut self) -> bool {
+        if !self.lane.store.has_absent() {
+            return false;
+        }
+        let Lane { running, templates, .. } = &*self.lane;
+        match running.as_ref().filter(|running| running.steps.is_none()) {
+            Some(running) => {
+                let part = templates.part(running.generation, running.part);
+                part.is_some_and(|part| self.absent(part, &running.bound).0)
+            }
+            None => self.is_pending(),
+        }
     }
 
     /// Ends the turn; returns its nanoseconds.

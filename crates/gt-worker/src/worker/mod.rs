@@ -162,6 +162,7 @@ impl<E: Engine> Worker<E> {
         let work = device.turn_work();
         // Work that is issued to a device cannot be preempted when another lane becomes ready.
         let is_short = others_wait || is_shared && device.engine.runs_ahead();
+        let sent = out.len();
         let mut turn = Turn {
             device,
             lane,
@@ -172,6 +173,7 @@ impl<E: Engine> Worker<E> {
             spent: 0,
             measure: Measure::Estimate,
             told: 0,
+            sent,
             patience,
             compiles: false,
             is_pending: false,
@@ -184,6 +186,9 @@ impl<E: Engine> Worker<E> {
             for _ in 0..TURN {
                 if !turn.next() {
                     end = if turn.compiles { TurnEnd::Compiling } else { TurnEnd::Idle };
+                    break;
+                }
+                if turn.is_awaited() {
                     break;
                 }
                 if turn.spent > work && (is_short || turn.is_long()) {
@@ -214,7 +219,8 @@ impl<E: Engine> Worker<E> {
             self.await_cost(id);
         } else if is_shared {
             ready.charge_turn(id.incarnation, cost.max(1), call);
-            self.note_turn(id, Duration::from_nanos(cost), matches!(end, TurnEnd::Idle));
+            let waits = matches!(end, TurnEnd::Idle | TurnEnd::Exchanging);
+            self.note_turn(id, Duration::from_nanos(cost), waits);
         }
         if is_shared && matches!(end, TurnEnd::Idle) {
             self.end_question(id);

@@ -59,8 +59,8 @@ impl<E: Engine> Worker<E> {
         last.is_some_and(|last| now.saturating_sub(last) < SLOW_FOR)
     }
 
-    /// Records a lane's turn of this length, after which it waits for commands if it `is_idle`.
-    pub(super) fn note_turn(&mut self, id: LaneId, length: Duration, is_idle: bool) {
+    /// Records a lane's turn of this length, after which it `waits` for commands or pieces, or does not.
+    pub(super) fn note_turn(&mut self, id: LaneId, length: Duration, waits: bool) {
         if !self.device.options.pauses {
             return;
         }
@@ -70,7 +70,7 @@ impl<E: Engine> Worker<E> {
         {
             lane.last_long = Some(now);
         }
-        if is_idle && !self.is_slow(id) {
+        if waits && !self.is_slow(id) {
             self.interactive.0.insert(id.incarnation, now);
         }
     }
