@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use gt_ir::message::{Failure, ServerToWorker, WorkerToWorker};
-use gt_ir::{LaneId, Piece, SlotId, SourceId, TransferId, WorkerId};
+use gt_ir::{LaneId, Piece, SlotId, SourceId, TransferId, WorkerId, ops};
 use gt_worker::{Out, Work};
 
 const HALVES: [(u32, usize); 2] = [(1, 0), (2, 2)];
@@ -60,7 +60,10 @@ fn a_piece_is_sent_before_the_next_operation_is_computed() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
     // The other piece is there already, so that the lane goes on at once.
-    bench.work(to, vec![slots(2), create(1, &[1.0, 2.0])]);
+    bench.work(to, vec![slots(2), create(1, &[1.0, 2.0]), create(5, &[1.0; 100])]);
+    // Its turns are long.
+    let long = |name| run(instruction(&ops::unary::SQRT, name, 100, &[tensor(5)]));
+    bench.work(to, (50..100).map(long).collect());
     bench.piece(4, 1, to, &[10.0, 20.0]);
     let commands =
         vec![exchange(sum_with(4, 1, 1, 2)), free(1), fetch(7, 2), neg(3, 2), fetch(8, 3)];

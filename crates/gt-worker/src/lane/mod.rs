@@ -42,6 +42,8 @@ pub(crate) struct Lane<T> {
     pub call: Option<Box<LaneCall<T>>>,
     /// When it began a long call, or had a long turn, last.
     pub last_long: Option<Duration>,
+    /// The nanoseconds of its longest recent turn.
+    pub longest_turn: u64,
     /// The workers that the session's slots are on.
     pub slots: Vec<WorkerId>,
     pub warmth: Warmth,
@@ -117,6 +119,7 @@ impl<T> Lane<T> {
             running: None,
             call: None,
             last_long: None,
+            longest_turn: 0,
             slots: Vec::new(),
             warmth: Warmth::default(),
             untold: 0,

@@ -30,6 +30,9 @@ use crate::work::{FileJob, Out};
 /// The time after which a turn ends if no other lane is ready: one may become ready.
 const LONG: Duration = Duration::from_millis(10);
 
+/// A lane's turns of this length, in nanoseconds, end before they would hold back a message.
+const HOLDS_BACK: u64 = 50_000;
+
 /// A lane's turn.
 pub(crate) struct Turn<'a, E: Engine> {
     pub device: &'a mut Device<E>,
@@ -43,7 +46,7 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub measure: Measure,
     /// The device time that was reported to the dispatcher, in nanoseconds.
     pub told: u64,
-    /// The messages of which no one waits for one.
+    /// The number of messages so far for none of which others wait.
     pub sent: usize,
     /// How long to wait for a compiler.
     pub patience: Duration,
@@ -65,9 +68,12 @@ impl<E: Engine> Turn<'_, E> {
         taken > LONG
     }
 
-    /// Returns whether a message of this turn is awaited, a piece or a value, and would be sent only
-    /// after what the lane computes next.
+    /// Returns whether others wait for a message of this turn, a piece or a value, that would be sent
+    /// only after what the lane computes next, and the lane's turns are long.
     pub fn is_awaited(&mut self) -> bool {
+        if self.lane.longest_turn < HOLDS_BACK {
+            return false;
+        }
         let messages = &self.out[self.sent..];
         let is_awaited =
             |out: &Out| matches!(out, Out::Worker(..) | Out::Server(WorkerToServer::Value { .. }));
@@ -97,6 +103,8 @@ impl<E: Engine> Turn<'_, E> {
     pub fn end(self) -> u64 {
         let cost = self.cost();
         self.lane.untold += cost.saturating_sub(self.told);
+        let longest = self.lane.longest_turn;
+        self.lane.longest_turn = cost.max(longest - longest / 16);
         cost
     }
 
