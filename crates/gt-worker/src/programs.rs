@@ -33,6 +33,14 @@ pub(crate) struct ProgramCache<P, T> {
     restored: Vec<usize>,
 }
 
+/// What a program costs.
+pub(crate) enum ProgramCost {
+    /// The mean time of its launches.
+    Measured(Duration),
+    /// The estimated work of its operations.
+    Estimated(u64),
+}
+
 struct CachedProgram<P, T> {
     key: Vec<u8>,
     plan: Plan,
@@ -173,14 +181,18 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         self.launch_checked(engine, number, inputs)
     }
 
-    /// The estimated work of a program that needs no comparison.
-    pub fn checked_work<E: Engine<Program = P>>(
+    /// What a program costs that needs no comparison.
+    pub fn checked_cost<E: Engine<Program = P>>(
         &mut self,
         engine: &mut E,
         number: u64,
-    ) -> Option<u64> {
+    ) -> Option<ProgramCost> {
         let entry = self.entries.peek_mut(&number)?;
-        (!engine.is_unchecked(&mut entry.program)).then_some(entry.work)
+        let is_checked = !engine.is_unchecked(&mut entry.program);
+        is_checked.then(|| match u32::try_from(entry.launches) {
+            Ok(0) | Err(_) => ProgramCost::Estimated(entry.work),
+            Ok(launches) => ProgramCost::Measured(entry.taken / launches),
+        })
     }
 
     /// Begins to run a program that needs no comparison, as a call that can be paused. Returns its

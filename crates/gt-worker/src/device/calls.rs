@@ -12,12 +12,13 @@ use crate::engine::Engine;
 use crate::engine::pausable::{EngineCall, PausableCall, PausableOperation};
 use crate::lane::Lane;
 use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
+use crate::programs::ProgramCost;
 
 /// How long a turn waits for a call before other lanes may have one, and for a call to pause.
 const SLICE: Duration = Duration::from_micros(500);
-/// The shortest call that can be paused, in parts of a second by the engine's estimate: it takes a
-/// tenth of a millisecond to begin one on another thread.
-const LONG_IN: u64 = 200;
+/// The time of the shortest call that can be paused: it takes a tenth of a millisecond to begin one on
+/// another thread.
+const LONG: Duration = Duration::from_millis(2);
 
 /// The outcome of a call that is complete.
 pub(crate) enum CallEnd {
@@ -31,8 +32,18 @@ pub(crate) enum CallEnd {
 
 impl<E: Engine> Device<E> {
     /// Returns whether a call with this estimated work should be one that can be paused.
-    pub(super) fn is_long(&self, work: u64) -> bool {
-        work >= self.engine.rate() / LONG_IN
+    fn is_long(&self, work: u64) -> bool {
+        let least = u128::from(self.engine.rate()) * LONG.as_nanos() / 1_000_000_000;
+        u128::from(work) >= least
+    }
+
+    /// Returns the same for a program: by the time that it takes, if it has been run.
+    pub(super) fn is_long_program(&mut self, number: u64) -> bool {
+        match self.programs.checked_cost(&mut self.engine, number) {
+            Some(ProgramCost::Measured(mean)) => mean >= LONG,
+            Some(ProgramCost::Estimated(work)) => self.is_long(work),
+            None => false,
+        }
     }
 
     /// Begins an instruction as a call that can be paused, if it is long. Returns its operands if
