@@ -88,7 +88,10 @@ def shares(runners: list[Client], seconds: float, rounds: int) -> list[float]:
 
 def parts_of_alone(runners: list[Client], seconds: float, rounds: int) -> list[float]:
     """Return each client's work in a second, relative to that alone, until its last unit is done."""
-    rates = [throughput([together([runner], seconds)[0]]) for runner in runners]
+    rates = [
+        statistics.median(throughput(together([runner], seconds)) for _ in range(rounds))
+        for runner in runners
+    ]
     done = [together(runners, seconds) for _ in range(rounds)]
     return [
         statistics.median(throughput([counts[index]]) for counts in done) / rate

@@ -9,7 +9,6 @@
 //!   batches not planned yet; [`flow`]: credit for what is in flight; [`unread`]: values that a
 //!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
 //! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next;
-//!   [`gangs`]: sessions on several workers, and the order in which these serve them;
 //!   [`shares`]: the device time that sessions are entitled to and use, over windows.
 //! - [`forward`]: plans a batch; [`delivery`]: sends its commands; [`pipeline`]: the stream
 //!   modifiers, which run before planning; [`planner`]: where instructions run, and which data is
@@ -29,7 +28,6 @@ mod delivery;
 pub mod dispatcher;
 mod flow;
 mod forward;
-mod gangs;
 mod journal;
 mod lineage;
 mod numbers;

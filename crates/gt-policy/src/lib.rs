@@ -17,7 +17,7 @@ use std::hash::Hash;
 
 use gt_ir::entitlement::{Entitlement, PolicyKind};
 
-pub use fair::{Fair, GANG_SLICE, QUANTUM, SLICE};
+pub use fair::{Fair, QUANTUM, SLICE};
 pub use fifo::Fifo;
 pub use priority::Priority;
 pub use think::ThinkTimes;
@@ -42,10 +42,6 @@ pub trait Policy<K: SessionKey>: Send {
     /// on this one.
     fn boost(&mut self, _session: K) {}
 
-    /// Sets the order of gangs: sessions that share several devices, on which they are served in the
-    /// same order. Those after a ready one wait for it, within fair shares.
-    fn coschedule(&mut self, _order: &[K]) {}
-
     /// Returns the session that is next, as an index into `ready`, which has no duplicates; `None` if it
     /// is empty.
     fn peek(&self, ready: &[K]) -> Option<usize>;
@@ -56,16 +52,10 @@ pub trait Policy<K: SessionKey>: Send {
     }
 
     /// Whether the device stays reserved for a session that waits for data from its lanes on other
-    /// devices: it would be served before all that are `ready`. Not while a boosted session that is
-    /// before it ([`Policy::is_before`]) is ready.
+    /// devices: it would be served before all that are `ready`. Not while a lower boosted session is
+    /// ready: of two sessions with reservations, the lower one has priority.
     fn reserves(&self, _session: K, _ready: &[K]) -> bool {
         false
-    }
-
-    /// Whether a session has priority over another if both wait for data from their lanes on other
-    /// devices: by the order of gangs, or else the lower one.
-    fn is_before(&self, session: K, other: K) -> bool {
-        session < other
     }
 
     /// Whether a session that is idle would be served before all that are `ready` by what it has used.

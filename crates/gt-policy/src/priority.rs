@@ -60,10 +60,6 @@ impl<K: SessionKey> Policy<K> for Priority<K> {
         self.fair.boost(session);
     }
 
-    fn coschedule(&mut self, order: &[K]) {
-        self.fair.coschedule(order);
-    }
-
     fn peek(&self, ready: &[K]) -> Option<usize> {
         let (first, sessions) = self.highest(ready);
         self.fair.peek(&sessions).map(|index| first[index])
@@ -76,10 +72,6 @@ impl<K: SessionKey> Policy<K> for Priority<K> {
 
     fn reserves(&self, session: K, ready: &[K]) -> bool {
         self.equals(session, ready).is_some_and(|equals| self.fair.reserves(session, &equals))
-    }
-
-    fn is_before(&self, session: K, other: K) -> bool {
-        self.fair.is_before(session, other)
     }
 
     fn is_behind(&self, session: K, ready: &[K]) -> bool {

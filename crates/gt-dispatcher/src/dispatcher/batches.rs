@@ -6,19 +6,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use gt_ir::entitlement::Usage;
 use gt_ir::message::{Answer, Reply, ServerToWorker};
-use gt_ir::{ClientCommand, LaneId, RequestId, WorkerId};
+use gt_ir::{ClientCommand, LaneId, RequestId};
 use smallvec::SmallVec;
 
 use super::trials::isolate_first;
 use super::{Dispatcher, OVERDRAFT};
 use crate::delivery::Delivery;
 use crate::forward::Forward;
-use crate::gangs::Gang;
 use crate::journal::JournalRecord;
 use crate::peer::PeerId;
 use crate::peers::Peers;
 use crate::queue::{self, UnplannedBatch};
-use crate::sessions::{ClientSession, Identity};
+use crate::sessions::ClientSession;
 use crate::waiting;
 
 /// How many times the usual limit a batch of frees, cancels and requests may exceed.
@@ -341,7 +340,6 @@ impl Dispatcher {
             return;
         }
         let Peers { sessions, workers, shares } = &mut self.peers;
-        let (is_shared, mut is_slice_over) = (workers.len() > 1 && sessions.len() > 1, false);
         let Some(worker) = workers.get_mut(peer) else { return };
         worker.done(now, weight);
         if let Some(session) = sessions.by_incarnation_mut(lane.incarnation) {
@@ -350,7 +348,6 @@ impl Dispatcher {
             let (number, returned) =
                 (session.identity.number, session.flow.done(lane.slot, weight));
             shares.add_used(now, number, usage.device);
-            is_slice_over = is_shared && self.gangs.charge(number, worker.id, usage.device);
             if !session.is_active_on(worker.id, lane.slot) {
                 let of = (number, &session.identity.entitlement);
                 shares.set_active(now, worker.id, of, false);
@@ -361,26 +358,6 @@ impl Dispatcher {
                 self.take_snapshot_if_due(now, client);
             }
         }
-        if is_slice_over {
-            self.begin_slice();
-        }
         self.pump(now);
-    }
-
-    /// Begins a time slice of the sessions on several workers.
-    fn begin_slice(&mut self) {
-        let Peers { sessions, workers, shares } = &self.peers;
-        let gangs = sessions.iter().map(|session| {
-            let Identity { number, incarnation, entitlement, .. } = &session.identity;
-            let (session, incarnation) = (*number, *incarnation);
-            let is_active = |worker: &WorkerId| shares.is_active(*worker, session);
-            let workers = workers.iter().map(|worker| worker.id).filter(is_active).collect();
-            Gang { session, incarnation, entitlement, workers }
-        });
-        for (worker, order) in self.gangs.begin_slice(self.rules.policy_kind, gangs) {
-            if let Some(worker) = workers.by_id(worker) {
-                self.outbox.push(worker.peer, ServerToWorker::Coschedule { order });
-            }
-        }
     }
 }

@@ -33,7 +33,6 @@ impl Dispatcher {
             self.scheduler.retire(peer);
             let Identity { number, entitlement, .. } = &session.identity;
             self.peers.shares.end(now, *number, entitlement);
-            self.gangs.end(*number);
             self.journal.add(|| JournalRecord::SessionEnd { session: session.identity.number });
             let (used, (held, away)) =
                 (Duration::from_nanos(session.account.device), session.account.bytes());
@@ -76,7 +75,6 @@ impl Dispatcher {
             }
             self.observability.reports.remove(&worker.id);
             self.peers.shares.lose_worker(now, worker.id);
-            self.gangs.lose_worker(worker.id);
             self.lose_worker(now, &worker, reason);
         }
         for (token, owner) in self.answers.unmapped(peer) {

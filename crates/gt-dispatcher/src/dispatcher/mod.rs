@@ -34,7 +34,6 @@ use gt_ir::{Content, Incarnation, LaneId, RequestId, SlotId, TensorId};
 
 use crate::answers::PendingAnswers;
 use crate::collectives::PendingCollectives;
-use crate::gangs::Gangs;
 use crate::journal::JournalBuffer;
 use crate::lineage::LineageLimits;
 use crate::numbers::LastNumbers;
@@ -90,7 +89,6 @@ pub struct Dispatcher {
     data_roots: Vec<String>,
     peers: Peers,
     scheduler: Scheduler,
-    gangs: Gangs,
     pipeline: Pipeline,
     planner: Planner,
     streams: Streams,
@@ -115,7 +113,6 @@ impl Dispatcher {
             data_roots: Vec::new(),
             peers: Peers::default(),
             scheduler: Scheduler::default(),
-            gangs: Gangs::default(),
             pipeline: Pipeline::default(),
             planner: Planner::default(),
             streams: Streams::default(),
@@ -169,8 +166,7 @@ impl Dispatcher {
     /// Describes state that has outlived its session, for tests; `None` if there is none.
     pub fn leftovers(&self) -> Option<String> {
         let (sessions, questions) = (self.peers.sessions.len(), self.answers.len());
-        let (collectives, shares) =
-            (self.collectives.len(), self.peers.shares.len().max(self.gangs.len()));
+        let (collectives, shares) = (self.collectives.len(), self.peers.shares.len());
         (sessions + questions + collectives + shares > 0).then(|| {
             format!(
                 "{sessions} sessions, {questions} questions, {collectives} collectives, {shares} shares"

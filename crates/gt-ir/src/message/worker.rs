@@ -29,9 +29,6 @@ pub enum ServerToWorker {
     Admit { incarnation: Incarnation, entitlement: Entitlement },
     /// The scheduling policy.
     SetPolicy(PolicyKind),
-    /// The sessions on several workers that share this one, in the order in which they are served on
-    /// all of their workers.
-    Coschedule { order: Vec<Incarnation> },
     /// All commands of the session have reached the lane that waits for memory: the waiting command
     /// fails once no other lane is about to free any, or at once if it `has_waited` long enough.
     MemoryTimeout { lane: LaneId, number: u64, has_waited: bool },
@@ -87,7 +84,6 @@ record!(enum ServerToWorker {
     15 => WorkerLost { worker, name },
     16 => Release { token },
     17 => Observe { on, sent },
-    18 => Coschedule { order },
 });
 
 /// From a worker to the server.

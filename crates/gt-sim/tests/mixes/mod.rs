@@ -1,8 +1,8 @@
 //! Mixes of sessions that share workers in virtual time.
 
 mod askers;
-mod gangs;
 mod one_worker;
+mod sharded;
 
 use std::ops::Range;
 

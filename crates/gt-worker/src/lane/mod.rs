@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::entitlement::Anticipation;
+use gt_ir::template::Step;
 use gt_ir::{LaneId, SessionId, SlotId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
@@ -160,8 +161,10 @@ impl<T> Lane<T> {
 
     /// Returns whether its next command computes.
     pub fn computes_next(&mut self) -> bool {
-        if self.running.as_ref().is_some_and(|running| running.steps.is_none()) {
-            return true;
+        if let Some(running) = self.running.as_ref().filter(|running| running.steps.is_none()) {
+            let part = self.templates.part(running.generation, running.part);
+            let steps = part.map(|part| &running.template.steps[part.steps.clone()]);
+            return !matches!(steps, Some([Step::Exchange(_)]));
         }
         let next = self.next_commands().and_then(|(commands, place)| commands.get(*place));
         matches!(next, Some(WorkerCommand::Run(_) | WorkerCommand::Invoke(_)))

@@ -75,8 +75,10 @@ impl<E: Engine> Turn<'_, E> {
             return false;
         }
         let messages = &self.out[self.sent..];
-        let is_awaited =
-            |out: &Out| matches!(out, Out::Worker(..) | Out::Server(WorkerToServer::Value { .. }));
+        let is_awaited = |out: &Out| {
+            use WorkerToServer::{CollectiveReady, Value};
+            matches!(out, Out::Worker(..) | Out::Server(Value { .. } | CollectiveReady { .. }))
+        };
         if !messages.iter().any(is_awaited) {
             self.sent = self.out.len();
             return false;

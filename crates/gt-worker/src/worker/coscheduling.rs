@@ -8,14 +8,11 @@
 //! session together without messages between their schedulers (spin-blocking of implicit
 //! coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
 //!
-//! Several such sessions take turns: the server sets their order, the same on all of their workers, and
-//! the other ones wait while the first is ready ([`gt_policy::Policy::coschedule`]).
-//!
 //! If all other sessions have short turns, these run during the reservation: that costs the session
 //! little, and the device is not idle.
 //!
 //! Two workers that reserve their devices for two sessions, each of which waits for the other
-//! worker, would both wait in vain: one session has priority on both, by that order if it is set.
+//! worker, would both wait in vain: the session with the lower number has priority.
 
 use std::time::Duration;
 
@@ -100,8 +97,11 @@ impl<E: Engine> Worker<E> {
 
     /// Boosts a session that other workers wait for.
     pub(super) fn boost(&mut self, incarnation: Incarnation) {
-        let reserved = self.reservation.as_ref().map(|reservation| reservation.lane.incarnation);
-        if reserved.is_some_and(|reserved| self.ready.is_before(incarnation, reserved)) {
+        if self
+            .reservation
+            .as_ref()
+            .is_some_and(|reservation| incarnation < reservation.lane.incarnation)
+        {
             self.end_reservation();
         }
         self.ready.boost(incarnation);

@@ -35,7 +35,6 @@ impl<E: Engine> Worker<E> {
                 self.limits.admit(incarnation, &entitlement);
             }
             ServerToWorker::SetPolicy(policy_kind) => self.ready.divide(policy_kind),
-            ServerToWorker::Coschedule { order } => self.ready.coschedule(&order),
             ServerToWorker::MemoryTimeout { lane, number, has_waited } => {
                 self.memory_timeout(lane, number, has_waited, out);
             }

@@ -59,7 +59,7 @@ impl<E: Engine> Worker<E> {
         last.is_some_and(|last| now.saturating_sub(last) < SLOW_FOR)
     }
 
-    /// Records a lane's turn of this length, after which it `waits` for commands or pieces, or does not.
+    /// Records a lane's turn of this length, and whether the lane then waits for commands or pieces.
     pub(super) fn note_turn(&mut self, id: LaneId, length: Duration, waits: bool) {
         if !self.device.options.pauses {
             return;

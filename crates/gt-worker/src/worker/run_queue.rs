@@ -180,16 +180,6 @@ impl RunQueue {
         Some(lane)
     }
 
-    /// Sets the order of sessions on several workers.
-    pub fn coschedule(&mut self, order: &[Incarnation]) {
-        self.policy.coschedule(order);
-    }
-
-    /// Whether a session has priority over another if both wait for pieces.
-    pub fn is_before(&self, incarnation: Incarnation, other: Incarnation) -> bool {
-        self.policy.is_before(incarnation, other)
-    }
-
     /// Boosts a session that other workers wait for.
     pub fn boost(&mut self, incarnation: Incarnation) {
         if self.is_shared() {

@@ -269,7 +269,6 @@ pub fn server_to_worker() -> Vec<ServerToWorker> {
         ServerToWorker::SetPolicy(PolicyKind::Priority),
         ServerToWorker::MemoryTimeout { lane, number: 300, has_waited: true },
         ServerToWorker::CollectiveWaits { lane },
-        ServerToWorker::Coschedule { order: vec![Incarnation(7), Incarnation(3)] },
         ServerToWorker::StartCollective {
             lane,
             transfer: TRANSFER,

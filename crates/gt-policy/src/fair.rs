@@ -1,14 +1,10 @@
 //! Weighted fair shares of device time: between teams, between the users of a team, and between the
 //! sessions of a user.
 
-mod gangs;
-
 use gt_ir::entitlement::Entitlement;
 use rustc_hash::FxHashMap;
 
 use crate::{Policy, SessionKey};
-pub use gangs::GANG_SLICE;
-use gangs::{GANG_LEAD, GangOrder};
 
 /// The device time, in nanoseconds, that a session may catch up on after it was idle.
 pub const QUANTUM: u64 = 30_000_000;
@@ -29,9 +25,7 @@ pub const SLICE: u64 = 10_000_000;
 ///
 /// A session that computes on several devices is boosted where its lanes on other devices wait for it,
 /// as long as it is not a slice ahead. So its lanes run at the same time, without messages between
-/// schedulers (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996). Several such
-/// sessions are gangs, which have an order: the others wait while the first one is ready, unless it is
-/// too far ahead of them.
+/// schedulers (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
 #[derive(Debug)]
 pub struct Fair<K> {
     /// How far a session may get ahead before another is served.
@@ -48,7 +42,6 @@ pub struct Fair<K> {
     last: Option<K>,
     /// The sessions whose lanes on other devices wait, in the order in which they were boosted.
     boosted: Vec<K>,
-    gangs: GangOrder<K>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -87,7 +80,6 @@ impl<K> Fair<K> {
             reached: 0,
             last: None,
             boosted: Vec::new(),
-            gangs: GangOrder::default(),
         }
     }
 }
@@ -148,8 +140,8 @@ impl<K: SessionKey> Fair<K> {
         [team, user, session].into_iter().for_each(|node| self.nodes[node].lag = 0);
     }
 
-    /// Whether a session, or its user or team, is ahead of another's by more than `lead`.
-    fn is_ahead(&self, session: K, other: K, lead: u64) -> bool {
+    /// Whether a session, or its user or team, is more than a slice ahead of another's.
+    fn is_ahead(&self, session: K, other: K) -> bool {
         let (Some(own), Some(others)) = (self.sessions.get(&session), self.sessions.get(&other))
         else {
             return true;
@@ -157,24 +149,8 @@ impl<K: SessionKey> Fair<K> {
         let apart = own.iter().zip(others).find(|(own, other)| own != other);
         apart.is_some_and(|(&own, &other)| {
             let (own, other) = (&self.nodes[own], &self.nodes[other]);
-            own.used > other.used.saturating_add(lead * SCALE / own.weight)
+            own.used > other.used.saturating_add(self.slice * SCALE / own.weight)
         })
-    }
-
-    /// Whether a gang is too far ahead of the ready ones that are after its place.
-    fn is_gang_ahead(&self, gang: K, place: usize, ready: &[K]) -> bool {
-        let first = self.gangs.after(place, ready).min_by_key(|other| self.rank(*other));
-        first.is_some_and(|other| self.is_ahead(gang, other, GANG_LEAD))
-    }
-
-    /// Returns the first ready gang, and its place: those after it wait.
-    fn first_gang(&self, ready: &[K]) -> Option<(usize, K)> {
-        self.gangs.ready(ready).find(|(place, gang)| !self.is_gang_ahead(*gang, *place, ready))
-    }
-
-    /// Whether a session waits for a gang whose place is `before` its own.
-    fn is_after(&self, before: Option<usize>, session: K) -> bool {
-        before.is_some_and(|before| self.gangs.place(session).is_some_and(|place| place > before))
     }
 
     /// The sort key of a session: the virtual times of its team, its user and itself.
@@ -211,7 +187,6 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
 
     fn retire(&mut self, session: K) {
         self.boosted.retain(|other| *other != session);
-        self.gangs.remove(session);
         let Some([team, user, node]) = self.sessions.remove(&session) else { return };
         self.free.push(node);
         for above in [team, user] {
@@ -247,22 +222,16 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
         }
     }
 
-    fn coschedule(&mut self, order: &[K]) {
-        self.gangs.set(order);
-    }
-
     fn peek(&self, ready: &[K]) -> Option<usize> {
         if ready.len() == 1 {
             return Some(0);
         }
-        let (before, gang) = self.first_gang(ready).unzip();
-        let waits = |session: K| self.is_after(before, session);
-        let all = ready.iter().copied().enumerate().filter(|(_, session)| !waits(*session));
-        let (index, session) = all.min_by_key(|(_, session)| self.rank(*session))?;
-        // The first gang precedes boosted sessions, and these the one that was served last.
-        for other in gang.into_iter().chain(self.boosted.iter().copied()).chain(self.last) {
+        let (index, session) =
+            ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
+        // Boosted sessions precede the one that was served last.
+        for other in self.boosted.iter().copied().chain(self.last) {
             let place = ready.iter().position(|session| *session == other);
-            if place.is_some() && !waits(other) && !self.is_ahead(other, session, self.slice) {
+            if place.is_some() && !self.is_ahead(other, session) {
                 return place;
             }
         }
@@ -274,12 +243,7 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
         let session = ready[index];
         self.last = Some(session);
         self.boosted.retain(|other| *other != session);
-        // A gang may be far ahead of those that wait for it.
-        let reached = match self.gangs.is_empty() {
-            true => session,
-            false => ready.iter().copied().min_by_key(|session| self.rank(*session))?,
-        };
-        if let Some(&[team, user, node]) = self.sessions.get(&reached) {
+        if let Some(&[team, user, node]) = self.sessions.get(&session) {
             let used = [team, user, node].map(|node| self.nodes[node].used);
             self.reached = self.reached.max(used[0]);
             self.nodes[team].reached = self.nodes[team].reached.max(used[1]);
@@ -289,23 +253,11 @@ impl<K: SessionKey> Policy<K> for Fair<K> {
     }
 
     fn reserves(&self, session: K, ready: &[K]) -> bool {
-        let own = self.gangs.place(session);
-        let before = own.filter(|place| !self.is_gang_ahead(session, *place, ready));
-        let others = ready.iter().copied().filter(|other| !self.is_after(before, *other));
-        let first = others.min_by_key(|other| self.rank(*other));
-        let is_before = |other: &K| self.is_before(*other, session);
-        let mut rivals = self.boosted.iter().copied().chain(self.first_gang(ready).map(|it| it.1));
+        let first = ready.iter().copied().min_by_key(|session| self.rank(*session));
+        let goes_before = |other: &K| *other < session && ready.contains(other);
         self.sessions.contains_key(&session)
-            && !rivals.any(|other| ready.contains(&other) && is_before(&other))
-            && first.is_none_or(|first| !self.is_ahead(session, first, self.slice))
-    }
-
-    fn is_before(&self, session: K, other: K) -> bool {
-        match (self.gangs.place(session), self.gangs.place(other)) {
-            (Some(own), Some(others)) => own < others,
-            (None, None) => session < other,
-            (own, _) => own.is_some(),
-        }
+            && !self.boosted.iter().any(goes_before)
+            && first.is_none_or(|first| !self.is_ahead(session, first))
     }
 
     fn is_behind(&self, session: K, ready: &[K]) -> bool {

@@ -27,13 +27,13 @@ fn several_on_both_workers_do_as_much_as_one() {
             let sum: f64 = parts.iter().sum();
             println!("{seed}: {operation}: {sum:.3} {parts:.3?}");
             let is_even = |part: &f64| (part * count as f64 / sum - 1.0).abs() < 0.05;
-            assert!(sum >= 0.95 && parts.iter().all(is_even), "{seed}: {operation}: {parts:?}");
+            assert!(sum >= 0.93 && parts.iter().all(is_even), "{seed}: {operation}: {parts:?}");
         }
     }
 }
 
 #[test]
-fn gangs_have_shares_by_weights() {
+fn shares_on_both_workers_are_by_weights() {
     for seed in seeds() {
         let users = [("ada", 10), ("eve", 30), ("bob", 60)];
         let parts = of_alone(seed, &vec![sharded(1_000); 3], &users);
@@ -45,9 +45,9 @@ fn gangs_have_shares_by_weights() {
     }
 }
 
-/// The workers of a gang pause the long operations of others at the same time.
+/// Its workers pause the long operations of the others at the same time.
 #[test]
-fn a_gang_has_half_of_its_speed_beside_a_flood_on_each_worker() {
+fn one_has_half_of_its_speed_beside_a_flood_on_each_worker() {
     for seed in seeds() {
         let flood = |worker| Habit { placement: Placement::One(worker), ..floods(11_000) };
         let parts = of_alone(seed, &[sharded(1_000), flood(0), flood(1)], &[]);
@@ -57,7 +57,7 @@ fn a_gang_has_half_of_its_speed_beside_a_flood_on_each_worker() {
 }
 
 #[test]
-fn a_small_question_beside_gangs_is_answered_soon() {
+fn a_small_question_beside_several_is_answered_soon() {
     for seed in seeds() {
         let small = Habit { think: 20_000..20_001, ..waits(20) };
         let mut habits = vec![sharded(1_000); 4];
