@@ -155,20 +155,17 @@ def run(work, count: int) -> gt.Tensor:
     return total
 
 
-def flood(work, each: float, until: float, chunk: float) -> tuple[float, int]:
-    """Keep the worker busy until a time; return the units done until then, and in all.
-
-    The first chunk is done late, as are those in flight at the end: the units until then follow from
-    the rate between the first and the last chunk that was done in time.
-    """
+def flood(work, each: float, until: float, chunk: float) -> tuple[int, int]:
+    """Keep the worker busy until a time; return the units done by then, and in all."""
     count = max(1, int(chunk / each))
     results: queue.Queue = queue.Queue(AHEAD)
-    begin, times = time.monotonic(), []
+    done = [0, 0]
 
     def wait() -> None:
         while (result := results.get()) is not None:
             result.item()
-            times.append(time.monotonic())
+            done[0] += count if time.monotonic() < until else 0
+            done[1] += count
 
     waiter = threading.Thread(target=wait)
     waiter.start()
@@ -176,11 +173,7 @@ def flood(work, each: float, until: float, chunk: float) -> tuple[float, int]:
         results.put(run(work, count))
     results.put(None)
     waiter.join()
-    in_time = [at for at in times if at < until]
-    if len(in_time) < 2:
-        return count * len(in_time), count * len(times)
-    rate = count * (len(in_time) - 1) / (in_time[-1] - in_time[0])
-    return rate * (until - begin), count * len(times)
+    return done[0], done[1]
 
 
 def ask(work, until: float, pause: float = 0.02) -> list[float]:
@@ -236,10 +229,10 @@ def main() -> None:
         if kind == "loop":
             print(loop(works[0], until), flush=True)
             continue
-        counts = [(0.0, 0)] * threads
+        counts = [(0, 0)] * threads
         start = time.monotonic()
 
-        def part(index: int, until: float = until, counts: list[tuple[float, int]] = counts) -> None:
+        def part(index: int, until: float = until, counts: list[tuple[int, int]] = counts) -> None:
             counts[index] = flood(works[index], each[index], until, chunk)
 
         others = [threading.Thread(target=part, args=(index,)) for index in range(threads)]
