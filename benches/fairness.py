@@ -87,7 +87,7 @@ def shares(runners: list[Client], seconds: float, rounds: int) -> list[float]:
 
 
 def parts_of_alone(runners: list[Client], seconds: float, rounds: int) -> list[float]:
-    """Return each client's work in a second, relative to that alone, until its last unit is done."""
+    """Return each client's work in a second, until its last unit is done, of that alone."""
     rates = [
         statistics.median(throughput(together([runner], seconds)) for _ in range(rounds))
         for runner in runners

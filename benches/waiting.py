@@ -33,9 +33,9 @@ def alone_and_together(
     address: str, runners: list[Client], seconds: float, rounds: int
 ) -> tuple[list[float], list[float]]:
     """Return each client's device time, and its work relative to its work alone: medians."""
-    alone = medians([
-        [together([runner], seconds)[0][0] / seconds for runner in runners] for _ in range(rounds)
-    ])
+    alone = medians(
+        [[together([runner], seconds)[0][0] / seconds for runner in runners] for _ in range(rounds)]
+    )
     times, works = [], []
     for _ in range(rounds):
         before = device_seconds(address)

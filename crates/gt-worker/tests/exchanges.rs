@@ -59,7 +59,7 @@ fn own_blocks_are_sent_at_once_and_added() {
 fn a_piece_is_sent_before_the_next_operation_is_computed() {
     let mut bench = Bench::default();
     let to = lane(1, 0);
-    // The other piece is there already, so that the lane goes on at once.
+    // The other piece has arrived, so that the lane continues at once.
     bench.work(to, vec![slots(2), create(1, &[1.0, 2.0]), create(5, &[1.0; 100])]);
     // Its turns are long.
     let long = |name| run(instruction(&ops::unary::SQRT, name, 100, &[tensor(5)]));
