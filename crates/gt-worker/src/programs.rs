@@ -12,7 +12,7 @@ use gt_ir::statistics::{CompilationStats, Sequence};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::engine::pausable::{EngineCall, PausableCall};
-use crate::engine::{Engine, EngineError, guarded, launch_plainly};
+use crate::engine::{Engine, EngineError, estimated_time, guarded, launch_plainly};
 use crate::plan::{InputValue, Plan, numbers};
 use crate::simplify::simplify;
 use crate::verify::{self, CheckOutcome, Checks};
@@ -31,14 +31,6 @@ pub(crate) struct ProgramCache<P, T> {
     stats: CompilationStats,
     /// The inputs of the last launch that compiled code had overwritten, and that were restored.
     restored: Vec<usize>,
-}
-
-/// What a program costs.
-pub(crate) enum ProgramCost {
-    /// The mean time of its launches.
-    Measured(Duration),
-    /// The estimated work of its operations.
-    Estimated(u64),
 }
 
 struct CachedProgram<P, T> {
@@ -181,17 +173,17 @@ impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
         self.launch_checked(engine, number, inputs)
     }
 
-    /// What a program costs that needs no comparison.
-    pub fn checked_cost<E: Engine<Program = P>>(
+    /// The mean time of a program that needs no comparison, or an estimate if it has not been run.
+    pub fn checked_time<E: Engine<Program = P>>(
         &mut self,
         engine: &mut E,
         number: u64,
-    ) -> Option<ProgramCost> {
+    ) -> Option<Duration> {
         let entry = self.entries.peek_mut(&number)?;
         let is_checked = !engine.is_unchecked(&mut entry.program);
         is_checked.then(|| match u32::try_from(entry.launches) {
-            Ok(0) | Err(_) => ProgramCost::Estimated(entry.work),
-            Ok(launches) => ProgramCost::Measured(entry.taken / launches),
+            Ok(0) | Err(_) => Duration::from_nanos(estimated_time(entry.work, engine.rate())),
+            Ok(launches) => entry.taken / launches,
         })
     }
 

@@ -8,11 +8,10 @@ use gt_ir::operation::Body;
 
 use super::Device;
 use super::launch::PartRun;
-use crate::engine::Engine;
 use crate::engine::pausable::{EngineCall, PausableCall, PausableOperation};
+use crate::engine::{Engine, estimated_time};
 use crate::lane::Lane;
 use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
-use crate::programs::ProgramCost;
 
 /// How long a turn waits for a call before other lanes may have one, and for a call to pause.
 const SLICE: Duration = Duration::from_micros(500);
@@ -33,17 +32,13 @@ pub(crate) enum CallEnd {
 impl<E: Engine> Device<E> {
     /// Returns whether a call with this estimated work should be one that can be paused.
     fn is_long(&self, work: u64) -> bool {
-        let least = u128::from(self.engine.rate()) * LONG.as_nanos() / 1_000_000_000;
-        u128::from(work) >= least
+        Duration::from_nanos(estimated_time(work, self.engine.rate())) >= LONG
     }
 
     /// Returns the same for a program: by the time that it takes, if it has been run.
     pub(super) fn is_long_program(&mut self, number: u64) -> bool {
-        match self.programs.checked_cost(&mut self.engine, number) {
-            Some(ProgramCost::Measured(mean)) => mean >= LONG,
-            Some(ProgramCost::Estimated(work)) => self.is_long(work),
-            None => false,
-        }
+        let time = self.programs.checked_time(&mut self.engine, number);
+        time.is_some_and(|time| time >= LONG)
     }
 
     /// Begins an instruction as a call that can be paused, if it is long. Returns its operands if

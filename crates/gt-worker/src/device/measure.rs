@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Device;
-use crate::engine::Engine;
+use crate::engine::{Engine, estimated_time};
 
 /// The work ([`gt_ir::Operation::work`]) after which a turn ends if another lane is ready.
 const TURN_WORK: u64 = 1 << 20;
@@ -46,10 +46,7 @@ impl<E: Engine> Device<E> {
     pub fn cost(&self, measure: Measure, work: u64) -> u64 {
         match measure {
             Measure::Clock(begin) => self.engine.now().saturating_sub(begin).as_nanos() as u64,
-            Measure::Estimate => {
-                let rate = u128::from(self.engine.rate().max(1));
-                (u128::from(work) * 1_000_000_000 / rate) as u64
-            }
+            Measure::Estimate => estimated_time(work, self.engine.rate()),
             Measure::Device(_) => 0,
         }
     }

@@ -341,3 +341,8 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or("no message");
     format!("the engine panicked: {text}")
 }
+
+/// Returns the estimated nanoseconds of work, at a rate per second.
+pub(crate) fn estimated_time(work: u64, rate: u64) -> u64 {
+    (u128::from(work) * 1_000_000_000 / u128::from(rate.max(1))) as u64
+}
