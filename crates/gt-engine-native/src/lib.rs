@@ -81,7 +81,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ResultKind;
 use gt_ir::ops::custom;
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData};
-use gt_worker::engine::pausable::{EngineCall, PausableCall};
+use gt_worker::engine::pausable::{CallNotifier, EngineCall, PausableCall};
 use gt_worker::mismatch::Mismatch;
 use gt_worker::plan::InputValue;
 use gt_worker::{Engine, EngineError, SharedBuffer};
@@ -309,6 +309,10 @@ impl Engine for NativeEngine {
         call: EngineCall<'a, NativeEngine>,
     ) -> Result<Box<dyn PausableCall<Tensor>>, EngineCall<'a, NativeEngine>> {
         self.begin_call(call)
+    }
+
+    fn notify_of_calls(&mut self, notify: CallNotifier) {
+        self.calls.notify(notify);
     }
 
     fn after_fork(&mut self) {

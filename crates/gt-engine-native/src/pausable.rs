@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gt_worker::engine::guarded;
-use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall};
+use gt_worker::engine::pausable::{CallNotifier, CallResult, EngineCall, PausableCall};
 
 use crate::NativeEngine;
 use crate::budget::{self, Budget};
@@ -40,6 +40,8 @@ struct JobQueueState {
     threads: usize,
     idle: usize,
     shuts_down: bool,
+    /// Called when a call is complete.
+    notify: Option<CallNotifier>,
     /// Budgets that no call uses.
     budgets: Vec<&'static Budget>,
 }
@@ -62,6 +64,11 @@ impl JobQueue {
                 drop(state);
                 job(&mut engine);
                 state = self.lock();
+                if let Some(notify) = state.notify.clone() {
+                    drop(state);
+                    notify();
+                    state = self.lock();
+                }
                 state.idle += 1;
                 continue;
             }
@@ -95,6 +102,11 @@ impl CallThreads {
     fn submit(&self, job: Job) {
         self.0.lock().jobs.push_back(job);
         self.0.changed.notify_one();
+    }
+
+    /// Sets what is called when a call is complete.
+    pub fn notify(&mut self, notify: CallNotifier) {
+        self.0.lock().notify = Some(notify);
     }
 
     /// Forgets the threads, which do not exist in a forked child.

@@ -39,6 +39,11 @@ impl Threads {
         self.gate.is_some()
     }
 
+    /// Returns the gate at which loops stop, if they do.
+    pub fn gate(&self) -> Option<Arc<PauseGate>> {
+        self.gate.clone()
+    }
+
     /// Returns the number of ways in which a large loop is split: one for each thread, or more if it
     /// can be paused.
     pub fn ways(&self) -> usize {

@@ -45,23 +45,18 @@ pub struct DealerLink {
     quiet: bool,
 }
 
-/// An additional event that ends a wait for messages.
-#[derive(Clone, Copy)]
-pub enum Wakeup<'a> {
-    None,
-    Fd(RawFd),
-    Socket(&'a Socket),
+/// Additional events that end a wait for messages.
+#[derive(Clone, Copy, Default)]
+pub struct Wakeup<'a> {
+    pub fd: Option<RawFd>,
+    pub socket: Option<&'a Socket>,
 }
 
 impl Wakeup<'_> {
     /// Whether a socket is readable; a descriptor is only checked by the poll itself.
     fn is_ready(&self) -> bool {
-        match self {
-            Wakeup::Socket(socket) => {
-                socket.get_events().is_ok_and(|events| events.contains(PollEvents::POLLIN))
-            }
-            _ => false,
-        }
+        let events = self.socket.and_then(|socket| socket.get_events().ok());
+        events.is_some_and(|events| events.contains(PollEvents::POLLIN))
     }
 }
 
@@ -272,7 +267,7 @@ impl DealerLink {
             self.check()?;
             // A part of a long message is no reason to return, unless another thread waits for the
             // link.
-            if !self.open.is_open() || is_woken || left.is_zero() || matches!(wake, Wakeup::Fd(_)) {
+            if !self.open.is_open() || is_woken || left.is_zero() || wake.fd.is_some() {
                 return Ok(None);
             }
         }
@@ -282,11 +277,8 @@ impl DealerLink {
     fn poll(&self, limit: Duration, wake: Wakeup) -> Result<(), NetError> {
         let mut items =
             vec![self.socket.as_poll_item(zmq::POLLIN), self.monitor.as_poll_item(zmq::POLLIN)];
-        match wake {
-            Wakeup::None => {}
-            Wakeup::Fd(fd) => items.push(zmq::PollItem::from_fd(fd, zmq::POLLIN)),
-            Wakeup::Socket(socket) => items.push(socket.as_poll_item(zmq::POLLIN)),
-        }
+        items.extend(wake.fd.map(|fd| zmq::PollItem::from_fd(fd, zmq::POLLIN)));
+        items.extend(wake.socket.map(|socket| socket.as_poll_item(zmq::POLLIN)));
         let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
         match zmq::poll(&mut items, limit) {
             Ok(_) | Err(zmq::Error::EINTR) => Ok(()),

@@ -138,7 +138,7 @@ impl PeerLinks {
 
     /// The wakeup of a thread that waits for messages.
     pub fn wakeup(&self) -> Wakeup<'_> {
-        Wakeup::Socket(&self.incoming)
+        Wakeup { socket: Some(&self.incoming), fd: None }
     }
 
     /// Registers the endpoint of another worker.

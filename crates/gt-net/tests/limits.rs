@@ -132,7 +132,7 @@ fn a_link_that_was_not_greeted_may_not_announce_long_messages() {
     assert!(reason.contains("longer than a hello"), "{reason}");
     assert!(next(&mut server).is_none(), "nothing more is read of it");
     assert!(server.send(&link, vec![Bytes::from_static(b"no")], 0).unwrap());
-    assert_eq!(peer.receive(LIMIT, Wakeup::None).unwrap().unwrap()[0], &b"no"[..]);
+    assert_eq!(peer.receive(LIMIT, Wakeup::default()).unwrap().unwrap()[0], &b"no"[..]);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn long_messages_go_both_ways_and_the_longest_gives_way() {
         let (first, sent) = (&mut peers[0], frames.clone());
         let back = scope.spawn(move || {
             first.send(&sent).unwrap();
-            first.receive(Duration::from_secs(30), Wakeup::None).unwrap().unwrap()
+            first.receive(Duration::from_secs(30), Wakeup::default()).unwrap().unwrap()
         });
         let got = loop {
             if let Some(ServerEvent::Message { frames, .. }) = next(&mut server) {

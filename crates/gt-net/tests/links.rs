@@ -71,7 +71,7 @@ fn roles_are_what_keys_prove_and_lost_links_are_noticed() {
         assert_eq!(proven, Some(Proven { role, is_user: false }));
         assert_eq!((frames[0].len(), frames[1].len()), (5, 100_000));
         assert!(server.send(&link, frames, 1 << 30).unwrap());
-        assert_eq!(peer.receive(LIMIT, Wakeup::None).unwrap().unwrap().len(), 2);
+        assert_eq!(peer.receive(LIMIT, Wakeup::default()).unwrap().unwrap().len(), 2);
         drop(peer);
         let ServerEvent::Disconnected(gone) = next(&mut server) else { panic!("a notice") };
         assert_eq!(gone, link);
@@ -146,7 +146,7 @@ fn a_lost_server_is_noticed() {
     let until = Instant::now() + LIMIT;
     let error = loop {
         assert!(Instant::now() < until, "the loss was not noticed");
-        match peer.receive(Duration::from_millis(50), Wakeup::None) {
+        match peer.receive(Duration::from_millis(50), Wakeup::default()) {
             Ok(_) => {}
             Err(error) => break error,
         }
@@ -169,7 +169,7 @@ fn vandals_change_neither_memory_nor_service() {
     let mut peer = connect(&address, Role::Client, Some(&key)).unwrap();
     let mut ask = |what: &str| {
         peer.send(&[Bytes::from_static(b"ping")]).unwrap();
-        assert!(peer.receive(LIMIT, Wakeup::None).unwrap().is_some(), "not served: {what}");
+        assert!(peer.receive(LIMIT, Wakeup::default()).unwrap().is_some(), "not served: {what}");
     };
     ask("at first");
     let before = memory();

@@ -8,6 +8,7 @@ use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{OnDisk, SavePart, StoredValues};
 use gt_ir::{Content, EngineCollective, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
+use crate::engine::pausable::CallNotifier;
 use crate::snapshot_store::SnapshotRecord;
 
 /// What a worker handles.
@@ -171,8 +172,9 @@ pub trait Work: Send {
     /// Runs a turn of one lane; returns false if no lane was ready.
     fn step(&mut self, out: &mut Vec<Out>) -> bool;
 
-    /// Returns how long the device is kept for a session that awaits a message from another worker, or
-    /// is about to ask, if it is: until a message arrives, a step does nothing in that time.
+    /// Returns for how long a step does nothing unless a message arrives, if that is so: the device is
+    /// kept for a session that awaits a message from another worker, or is about to ask, or computes
+    /// a call between the steps.
     fn held_for(&self) -> Option<Duration>;
 
     /// Returns the next collective whose members are all ready. The driver must first send
@@ -202,8 +204,9 @@ pub trait Work: Send {
     fn observe(&mut self, on: bool, now: Duration);
 
     /// Has long calls paused for other sessions from now on, if the engine can: not in a process that may
-    /// fork, as a paused call has a thread.
-    fn allow_pauses(&mut self);
+    /// fork, as a paused call has a thread. A step does not wait for such a call then: the driver waits
+    /// for messages ([`Work::held_for`]) until `notify` is called, as the call is complete.
+    fn allow_pauses(&mut self, notify: CallNotifier);
 
     /// Flushes unsent events to `out`, for drivers that are idle.
     fn report(&mut self, out: &mut Vec<Out>);

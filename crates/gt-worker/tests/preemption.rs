@@ -1,5 +1,6 @@
 //! Preemption: long calls are paused for other sessions.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::common::*;
@@ -54,6 +55,35 @@ fn each_session_pays_for_its_slices_of_time() {
     bench.worker.report(&mut bench.out);
     let used = [long, short].map(|lane| bench.used(lane) as f64);
     assert!((0.6..1.7).contains(&(used[0] / used[1])), "{used:?}");
+}
+
+/// A driver that waits for messages itself is told how long, and its session pays for that time.
+#[test]
+fn a_driver_may_wait_while_a_call_computes() {
+    let (mut bench, long, short) = in_a_long_call(Options::default());
+    bench.worker.allow_pauses(Arc::new(|| {}));
+    assert!(bench.worker.step(&mut bench.out));
+    bench.worker.report(&mut bench.out);
+    let before = bench.used(long);
+    for _ in 0..3 {
+        let held = bench.worker.held_for().expect("nothing else is to be done");
+        bench.compiler.idle.fetch_add(held.as_micros() as u64, Ordering::Relaxed);
+        assert!(bench.worker.step(&mut bench.out));
+    }
+    bench.worker.report(&mut bench.out);
+    let used = bench.used(long) - before;
+    assert!((30_000_000..33_000_000).contains(&used), "{used} ns");
+    // Its pause is charged as well.
+    bench.compiler.idle.fetch_add(5000, Ordering::Relaxed);
+    bench.queue(short, vec![neg(1, 0), fetch(2, 1)]);
+    (0..2).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert_eq!(bench.values(), [(2, Ok(vec![-1.0, -2.0]))]);
+    bench.worker.report(&mut bench.out);
+    let used = bench.used(long) - before;
+    assert!((35_000_000..38_000_000).contains(&used), "{used} ns");
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.run();
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0; 100]))]);
 }
 
 /// What a paused call has allocated is not there for others.
@@ -134,17 +164,40 @@ fn long_operations_beside_a_session_that_exchanges_are_paused() {
     assert_eq!(bench.compiler.pauses.load(Ordering::Relaxed), 1);
 }
 
-/// Floods beside each other gain nothing from pauses.
-#[test]
-fn long_operations_beside_a_session_that_is_not_interactive_run_at_once() {
+/// Two sessions, none of which was interactive lately.
+fn at_rest() -> Bench {
     let mut bench = Bench::new(Options { pauses: true, ..Options::default() });
-    bench.work(lane(1, 0), vec![create(0, &[4.0; 100])]);
+    bench.work(lane(1, 0), vec![create(0, &[4.0; 20]), create(1, &[4.0; 100])]);
     bench.work(lane(2, 0), vec![create(0, &[1.0, 2.0])]);
     bench.compiler.is_slow.store(true, Ordering::Relaxed);
     // Three seconds pass.
     bench.compiler.idle.fetch_add(3_000_000, Ordering::Relaxed);
-    let root = run(instruction(&ops::unary::SQRT, 1, 100, &[tensor(0)]));
-    bench.work(lane(1, 0), vec![root, fetch(1, 1)]);
+    bench
+}
+
+/// Floods beside each other gain nothing from pauses.
+#[test]
+fn long_operations_beside_a_session_that_is_not_interactive_run_at_once() {
+    let mut bench = at_rest();
+    let root = run(instruction(&ops::unary::SQRT, 2, 20, &[tensor(0)]));
+    bench.queue(lane(1, 0), vec![root, fetch(1, 2)]);
+    // The call is complete only if it was not begun as one that can be paused.
+    (0..3).for_each(|_| _ = bench.worker.step(&mut bench.out));
+    assert_eq!(bench.values(), [(1, Ok(vec![2.0; 20]))]);
+}
+
+/// One who returns to a notebook does not wait for the end of what others have begun.
+#[test]
+fn very_long_operations_are_paused_for_a_session_that_was_at_rest() {
+    let mut bench = at_rest();
+    let root = run(instruction(&ops::unary::SQRT, 2, 100, &[tensor(1)]));
+    bench.queue(lane(1, 0), vec![root, fetch(1, 2)]);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    bench.queue(lane(2, 0), vec![neg(1, 0), fetch(2, 1)]);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert_eq!(bench.values(), [(2, Ok(vec![-1.0, -2.0]))]);
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.run();
     assert_eq!(bench.values(), [(1, Ok(vec![2.0; 100]))]);
 }
 

@@ -220,10 +220,11 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
         }
         return;
     }
-    let step = if count * size * depth.max(1) < PARALLEL {
-        count
-    } else {
-        count.div_ceil(threads.ways() * 4)
+    let work = size * depth.max(1);
+    let most = if threads.have_gate() { (TILE_WORK / work).max(1) } else { count };
+    let step = match count * work < PARALLEL {
+        true => count,
+        false => count.div_ceil(threads.ways() * 4).min(most),
     };
     threads.for_each_part(out, step * size, |piece, out| {
         for (index, out) in out.chunks_exact_mut(size).enumerate() {
@@ -290,11 +291,11 @@ unsafe fn split<T: Number>(
             if by_rows {
                 let lengths = ProductLengths { rows: part, ..lengths };
                 let out = out.get().add(start * columns);
-                large(lengths, a.from(start, 0), b, out, columns, is_transposed);
+                large(lengths, a.from(start, 0), b, out, columns, is_transposed, &|| {});
             } else {
                 let lengths = ProductLengths { columns: part, ..lengths };
                 let out = out.get().add(start);
-                large(lengths, a, b.from(0, start), out, columns, is_transposed);
+                large(lengths, a, b.from(0, start), out, columns, is_transposed, &|| {});
             }
         }
     });

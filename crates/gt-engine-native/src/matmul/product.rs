@@ -13,6 +13,9 @@ use crate::simd::vectorized;
 use crate::small;
 use crate::transpose::transpose;
 
+/// The longest part of the depth: gemm copies that much of both operands at a time, too.
+const DEPTH: usize = 512;
+
 /// Computes one product on this thread, into rows that are `pitch` elements apart; writes every
 /// element.
 ///
@@ -35,11 +38,11 @@ pub(super) unsafe fn product<T: Number>(
     }
     let is_transposed = is_better_transposed(lengths, a, b);
     // SAFETY: by the caller's guarantee.
-    unsafe { large(lengths, a, b, out, pitch, is_transposed) }
+    unsafe { large(lengths, a, b, out, pitch, is_transposed, &|| {}) }
 }
 
 /// As [`product`], for matrices of any size; computes the transposed result first if
-/// `is_transposed`.
+/// `is_transposed`. Calls `between` between the parts of the depth ([`depth_step`]).
 ///
 /// # Safety
 /// As for [`product`].
@@ -50,6 +53,7 @@ pub(super) unsafe fn large<T: Number>(
     out: *mut T,
     pitch: usize,
     is_transposed: bool,
+    between: &dyn Fn(),
 ) {
     let ProductLengths { rows, depth, columns } = lengths;
     if is_by_vector::<T>(lengths) {
@@ -62,12 +66,12 @@ pub(super) unsafe fn large<T: Number>(
             // SAFETY: the caller's promise; the buffer is new and has space for the transposed
             // result.
             return unsafe {
-                multiply(lengths, a, b, transposed, [1, rows as isize]);
+                multiply(lengths, a, b, transposed, [1, rows as isize], between);
                 transpose(rows, columns, transposed, rows as isize, out, pitch as isize);
             };
         }
         // SAFETY: the caller's promise; T is not an integer.
-        return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1]) };
+        return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1], between) };
     }
     for row in 0..rows {
         // SAFETY: the caller's promise, for one row.
@@ -95,6 +99,18 @@ fn is_left_transposed<T>(lengths: ProductLengths, a: Matrix<T>) -> bool {
     a.row == 1 && a.column != 1 && rows > 1 && (TRANSPOSE_MIN..depth).contains(&columns)
 }
 
+/// Returns the length of the parts of the depth that are multiplied one after the other, and summed:
+/// a large product can be paused between them. It depends on the shapes alone, as the sums do, and is the
+/// same for a part of the rows or columns ([`super::least_part`]).
+pub(super) fn depth_step<T: Number>(lengths: ProductLengths) -> usize {
+    let ProductLengths { rows, depth, columns } = lengths;
+    let is_small = rows <= 64 && columns <= 64;
+    if is_small || depth <= DEPTH || !matches!(T::DTYPE, DType::F32 | DType::F64) {
+        return depth.max(1);
+    }
+    depth.div_ceil(depth.div_ceil(DEPTH))
+}
+
 /// Multiplies floats or complex numbers; `steps` are the strides of the result's rows and columns.
 ///
 /// # Safety
@@ -107,23 +123,40 @@ unsafe fn multiply<T: Number>(
     b: Matrix<T>,
     out: *mut T,
     steps: [isize; 2],
+    between: &dyn Fn(),
 ) {
     // SAFETY: the caller's promise. A complex element has the layout of gemm's type.
     unsafe {
         match T::DTYPE {
-            DType::C64 => multiply_as([gemm::c32::ZERO, gemm::c32::ONE], lengths, a, b, out, steps),
-            DType::C128 => {
-                multiply_as([gemm::c64::ZERO, gemm::c64::ONE], lengths, a, b, out, steps)
+            DType::C64 => {
+                let numbers = [gemm::c32::ZERO, gemm::c32::ONE];
+                multiply_as(numbers, lengths, a, b, out, steps, false);
             }
-            _ => multiply_as([T::ZERO, T::ONE], lengths, a, b, out, steps),
+            DType::C128 => {
+                let numbers = [gemm::c64::ZERO, gemm::c64::ONE];
+                multiply_as(numbers, lengths, a, b, out, steps, false);
+            }
+            _ => {
+                let step = depth_step::<T>(lengths);
+                for start in (0..lengths.depth).step_by(step) {
+                    let is_first = start == 0;
+                    if !is_first {
+                        between();
+                    }
+                    let part = ProductLengths { depth: step.min(lengths.depth - start), ..lengths };
+                    let (a, b) = (a.from(0, start), b.from(start, 0));
+                    multiply_as([T::ZERO, T::ONE], part, a, b, out, steps, !is_first);
+                }
+            }
         }
     }
 }
 
-/// As [`multiply`], with elements of gemm's type `G`, whose 0 and 1 are passed.
+/// As [`multiply`], with elements of gemm's type `G`, whose 0 and 1 are passed. The result is added to
+/// what is in `out` if `adds`.
 ///
 /// # Safety
-/// As for [`multiply`], and T has the layout of G.
+/// As for [`multiply`], and T has the layout of G. What is added to is initialized.
 unsafe fn multiply_as<G: Copy + 'static, T: Number>(
     [zero, one]: [G; 2],
     lengths: ProductLengths,
@@ -131,8 +164,9 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
     b: Matrix<T>,
     out: *mut T,
     [row, column]: [isize; 2],
+    adds: bool,
 ) {
-    // SAFETY: the caller's promise. The output is not read, so it may be uninitialized.
+    // SAFETY: the caller's promise. The output is read only if it is added to.
     unsafe {
         gemm::gemm(
             lengths.rows,
@@ -141,16 +175,16 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
             out.cast::<G>(),
             column,
             row,
-            false,
+            adds,
             a.data().cast::<G>(),
             a.column,
             a.row,
             b.data().cast::<G>(),
             b.column,
             b.row,
-            zero,
+            if adds { one } else { zero },
             one,
-            // Whether the output is conjugated, which has no effect as it is not read. It makes
+            // Whether the output is conjugated if it is added to, which complex ones are not. It makes
             // gemm sum complex numbers in one order, whatever the strides.
             true,
             false,

@@ -1,18 +1,19 @@
 //! A product that can be paused: computed in tiles of rows and columns.
 
-use super::product::{is_better_transposed, large, product};
+use super::product::{depth_step, is_better_transposed, large, product};
 use super::{Matrix, ProductLengths, least_part};
 use crate::element::Number;
 use crate::threads::{SharedPtr, Threads};
 
-/// The multiplications of a tile of a product that can be paused: about half a millisecond.
-pub(super) const TILE_WORK: usize = 1 << 26;
+/// The multiplications between two points where a product can be paused: about a millisecond.
+pub(super) const TILE_WORK: usize = 1 << 27;
 /// The least width of a tile, and its least length along the other side, if that is cut as well. gemm
-/// copies both operands of a tile: narrow strips of full length lose least by that.
-const WIDTH: usize = 64;
+/// copies both operands of a tile: smaller ones lose more by that.
+const WIDTH: usize = 256;
 const LENGTH: usize = 512;
 
-/// Computes one product in tiles of rows and columns, between which it can be paused.
+/// Computes one product in tiles of rows and columns. It can be paused between two tiles, and between
+/// two parts of a tile's depth.
 ///
 /// # Safety
 /// As for [`super::split`].
@@ -25,8 +26,15 @@ pub(super) unsafe fn tiles<T: Number>(
 ) {
     let columns = lengths.columns;
     let is_transposed = is_better_transposed(lengths, a, b);
-    let (by_rows, by_columns) = tile_cuts(lengths, is_transposed);
-    let out = SharedPtr::new(out);
+    // Several threads end at about the same time if there are more tiles.
+    let work = TILE_WORK / threads.count().min(2);
+    let (by_rows, by_columns) = tile_cuts(lengths, depth_step::<T>(lengths), work, is_transposed);
+    let (out, gate) = (SharedPtr::new(out), threads.gate());
+    let pass = || {
+        if let Some(gate) = &gate {
+            gate.pass();
+        }
+    };
     threads.for_each(by_rows.count * by_columns.count, |piece| {
         let (row, rows) = by_rows.part(piece / by_columns.count);
         let (column, width) = by_columns.part(piece % by_columns.count);
@@ -39,19 +47,25 @@ pub(super) unsafe fn tiles<T: Number>(
             if by_rows.count * by_columns.count == 1 {
                 product(lengths, a, b, out, columns);
             } else {
-                large(lengths, a, b, out, columns, is_transposed);
+                large(lengths, a, b, out, columns, is_transposed, &pass);
             }
         }
     });
 }
 
 /// Returns how the rows and the columns of a product are cut into tiles: into strips of columns, or
-/// of rows if the transposed result is computed, and these again if they take long.
-fn tile_cuts(lengths: ProductLengths, is_transposed: bool) -> (Cuts, Cuts) {
-    let ProductLengths { rows, depth, columns } = lengths;
+/// of rows if the transposed result is computed, and these again if they take long. The depth is cut
+/// into parts of length `depth`, and `work` is that of a tile's part.
+fn tile_cuts(
+    lengths: ProductLengths,
+    depth: usize,
+    work: usize,
+    is_transposed: bool,
+) -> (Cuts, Cuts) {
+    let ProductLengths { rows, columns, .. } = lengths;
     let (across, along) = if is_transposed { (rows, columns) } else { (columns, rows) };
-    let width = (TILE_WORK / (along * depth).max(1)).max(WIDTH).next_multiple_of(16);
-    let length = TILE_WORK / (width.min(across) * depth).max(1);
+    let width = (work / (along * depth).max(1)).max(WIDTH).next_multiple_of(16);
+    let length = work / (width.min(across) * depth).max(1);
     let across_cuts = Cuts::new(across, width, least(across, along));
     let along_cuts =
         Cuts::new(along, length.max(LENGTH).next_multiple_of(16), least(along, width.min(across)));
@@ -93,22 +107,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_cover_a_product_and_take_about_half_a_millisecond_each() {
+    fn tiles_cover_a_product_and_take_about_a_millisecond_each() {
         for (rows, depth, columns, is_transposed, count) in [
-            (2048, 2048, 2048, false, 128),
-            (2048, 2048, 2048, true, 128),
-            (1024, 1024, 1024, false, 16),
-            (512, 512, 512, false, 2),
-            (8192, 8192, 8192, false, 2048),
-            (65, 4096, 100_000, false, 391),
-            (1_000_000, 64, 64, false, 62),
-            (64, 64, 1_000_000, false, 62),
-            (64, 64, 1_000_000, true, 62),
+            (2048, 2048, 2048, false, 16),
+            (2048, 2048, 2048, true, 16),
+            (1024, 1024, 1024, false, 4),
+            (512, 512, 512, false, 1),
+            (8192, 8192, 8192, false, 256),
+            (65, 4096, 100_000, false, 25),
+            (1_000_000, 64, 64, false, 31),
+            (64, 64, 1_000_000, false, 31),
+            (64, 64, 1_000_000, true, 31),
             (300, 0, 300, false, 1),
             (2, 2, 2, true, 1),
         ] {
             let lengths = ProductLengths { rows, depth, columns };
-            let (by_rows, by_columns) = tile_cuts(lengths, is_transposed);
+            let (by_rows, by_columns) =
+                tile_cuts(lengths, depth_step::<f32>(lengths), TILE_WORK, is_transposed);
             let made = by_rows.count * by_columns.count;
             assert_eq!(made, count, "{rows} x {depth} x {columns}");
             for (cuts, length, other) in

@@ -13,12 +13,9 @@ use crate::engine::{Engine, estimated_time};
 use crate::lane::Lane;
 use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
 
-/// How long a turn waits for a call before other lanes may have one, and for a call to pause.
-const SLICE: Duration = Duration::from_micros(500);
-/// The time of the shortest call that can be paused: it takes a tenth of a millisecond to begin one on
-/// another thread.
-const LONG: Duration = Duration::from_millis(2);
-
+/// How long a turn waits for a call before other lanes may have one, unless the driver waits for it,
+/// and how long for a call to pause.
+pub(super) const SLICE: Duration = Duration::from_micros(500);
 /// The outcome of a call that is complete.
 pub(crate) enum CallEnd {
     /// It was an instruction, with this work.
@@ -32,13 +29,15 @@ pub(crate) enum CallEnd {
 impl<E: Engine> Device<E> {
     /// Returns whether a call with this estimated work should be one that can be paused.
     fn is_long(&self, work: u64) -> bool {
-        Duration::from_nanos(estimated_time(work, self.engine.rate())) >= LONG
+        let time = Duration::from_nanos(estimated_time(work, self.engine.rate()));
+        self.pausable_from.is_some_and(|from| time >= from)
     }
 
     /// Returns the same for a program: by the time that it takes, if it has been run.
     pub(super) fn is_long_program(&mut self, number: u64) -> bool {
+        let Some(from) = self.pausable_from else { return false };
         let time = self.programs.checked_time(&mut self.engine, number);
-        time.is_some_and(|time| time >= LONG)
+        time.is_some_and(|time| time >= from)
     }
 
     /// Begins an instruction as a call that can be paused, if it is long. Returns its operands if
@@ -84,11 +83,11 @@ impl<E: Engine> Device<E> {
             purpose,
             state: PauseState::Running,
             held: 0,
+            charged: self.engine.now(),
             taken: Duration::ZERO,
             ran: Duration::ZERO,
             event: self.events.open_subject(),
         }));
-        lane.last_long = Some(self.engine.now());
     }
 
     /// Waits a moment for a lane's call, resumed if it is paused; returns its outcome if it is
@@ -100,14 +99,15 @@ impl<E: Engine> Device<E> {
         {
             self.events.resume(kind, subject, self.engine.now(), &self.stats);
         }
+        if call.state == PauseState::Paused {
+            call.charged = self.engine.now();
+        }
         if call.state != PauseState::Running {
             call.call.resume();
             (call.state, call.ran) = (PauseState::Running, Duration::ZERO);
         }
-        let begin = self.engine.now();
-        let is_complete = call.call.wait(SLICE);
-        let waited = self.engine.now().saturating_sub(begin);
-        (call.taken, call.ran) = (call.taken + waited, call.ran + waited);
+        let is_complete = call.call.wait(self.slice);
+        call.charge(self.engine.now());
         if !is_complete {
             lane.call = Some(call);
             return None;
@@ -131,22 +131,23 @@ impl<E: Engine> Device<E> {
         })
     }
 
-    /// Pauses a lane's call; returns false if it has not reached a point where it can be after a
-    /// moment.
-    pub fn pause_call(&mut self, lane: &mut Lane<E::Tensor>) -> bool {
-        let Some(call) = &mut lane.call else { return true };
+    /// Pauses a lane's call; returns the time that it has computed since it was last charged, or
+    /// `None` if it has not reached a point where it can be paused after a moment.
+    pub fn pause_call(&mut self, lane: &mut Lane<E::Tensor>) -> Option<Duration> {
+        let Some(call) = &mut lane.call else { return Some(Duration::ZERO) };
         if call.state == PauseState::Paused {
-            return true;
+            return Some(Duration::ZERO);
         }
         if !call.call.pause(SLICE) {
             call.state = PauseState::Pausing;
-            return false;
+            return None;
         }
         call.state = PauseState::Paused;
+        let computed = call.charge(self.engine.now());
         self.held.granted -= call.held;
         call.held = call.call.held();
         self.held.granted += call.held;
-        true
+        Some(computed)
     }
 
     /// Abandons a lane's call.

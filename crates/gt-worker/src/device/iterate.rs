@@ -221,7 +221,7 @@ impl<E: Engine> Device<E> {
 
     /// Runs instructions and frees one by one.
     pub fn run_plainly(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) {
-        let pauses = std::mem::take(&mut self.pauses);
+        let pausable_from = self.pausable_from.take();
         for (index, command) in commands.iter().enumerate() {
             if self.events.is_on {
                 self.emit_command(command);
@@ -234,7 +234,7 @@ impl<E: Engine> Device<E> {
                 _ => unreachable!("a part is of instructions and frees"),
             }
         }
-        self.pauses = pauses;
+        self.pausable_from = pausable_from;
     }
 
     /// Runs the leading instructions and frees of a list as one plan, up to the batch size; returns

@@ -60,7 +60,7 @@ impl<E: Engine> Device<E> {
             inputs.push(tensor.map_or(InputValue::Taken, InputValue::Tensor));
         }
         inputs.extend(numbers.map(InputValue::Number));
-        if self.pauses && launch.is_warm && self.is_long_program(launch.program) {
+        if launch.is_warm && self.is_long_program(launch.program) {
             match self.programs.begin(&mut self.engine, launch.program, inputs) {
                 Ok(call) => {
                     let (kept, freed) = (kept.collect(), freed.collect());

@@ -24,6 +24,7 @@ mod unspill;
 mod values;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gt_ir::message::Failure;
 use gt_ir::statistics::WorkerStats;
@@ -43,8 +44,10 @@ pub(crate) struct Device<E: Engine> {
     pub held: HeldTotals,
     pub programs: ProgramCache<E::Program, E::Tensor>,
     pub events: Emitter,
-    /// Whether long calls of this turn can be paused.
-    pub pauses: bool,
+    /// The time of the shortest calls of this turn that can be paused, if any can.
+    pub pausable_from: Option<Duration>,
+    /// How long a turn waits for such a call.
+    pub slice: Duration,
 }
 
 impl<E: Engine> Device<E> {
@@ -58,7 +61,8 @@ impl<E: Engine> Device<E> {
             held: HeldTotals::default(),
             programs: ProgramCache::default(),
             events: Emitter::new(),
-            pauses: false,
+            pausable_from: None,
+            slice: calls::SLICE,
         }
     }
 

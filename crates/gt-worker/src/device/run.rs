@@ -105,7 +105,7 @@ impl<E: Engine> Device<E> {
         if self.events.is_on {
             metas.iter().filter_map(Operand::tensor).for_each(|meta| self.events.reads(meta));
         }
-        if self.pauses {
+        if self.pausable_from.is_some() {
             match self.begin_instruction(lane, instruction, operands, &metas) {
                 Some(given_back) => operands = given_back,
                 None => return 1,

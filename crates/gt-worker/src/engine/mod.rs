@@ -13,7 +13,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::statistics::Compilation;
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData, WorkerId};
 
-use self::pausable::{EngineCall, PausableCall};
+use self::pausable::{CallNotifier, EngineCall, PausableCall};
 pub use self::plainly::launch_plainly;
 use crate::mismatch::Mismatch;
 use crate::plan::{InputValue, Plan};
@@ -227,6 +227,9 @@ pub trait Engine: Send {
     ) -> Result<Box<dyn PausableCall<Self::Tensor>>, EngineCall<'a, Self>> {
         Err(call)
     }
+
+    /// Sets what is called when a call that [`Engine::begin`] began is complete.
+    fn notify_of_calls(&mut self, _notify: CallNotifier) {}
 
     /// Returns whether operations return before the device has completed them. Then only the device
     /// can measure them: [`Engine::begin_turn`] and [`Engine::end_turn`] are called around each

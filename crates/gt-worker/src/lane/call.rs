@@ -35,7 +35,9 @@ pub(crate) struct LaneCall<T> {
     pub state: PauseState,
     /// The bytes that it has allocated, counted as granted.
     pub held: u64,
-    /// The time that it has computed, in all and since it was resumed.
+    /// The time up to which it is charged.
+    pub charged: Duration,
+    /// The time that it has computed until then, in all and since it was resumed.
     pub taken: Duration,
     pub ran: Duration,
     /// The event that it belongs to.
@@ -69,6 +71,14 @@ pub(crate) struct BegunLaunch {
 }
 
 impl<T> LaneCall<T> {
+    /// Counts the time that it has computed since it was last charged; returns that.
+    pub fn charge(&mut self, now: Duration) -> Duration {
+        let computed = now.saturating_sub(self.charged);
+        self.charged = now;
+        (self.taken, self.ran) = (self.taken + computed, self.ran + computed);
+        computed
+    }
+
     /// Records that it is a batch of this many commands.
     pub fn stands_for(&mut self, commands: usize) {
         if let Purpose::Launch(begun) = &mut self.purpose {

@@ -21,6 +21,7 @@ use crate::device::Device;
 use crate::device::measure::Measure;
 use crate::engine::Engine;
 use crate::lane::Lane;
+use crate::lane::call::PauseState;
 use crate::lost_workers::LostWorkers;
 use crate::memory::dying;
 use crate::memory::{self, Need};
@@ -98,6 +99,17 @@ impl<E: Engine> Turn<'_, E> {
                 part.is_some_and(|part| self.absent(part, &running.bound).0)
             }
             None => self.is_pending(),
+        }
+    }
+
+    /// Returns the measure of a turn that began with `began`: the lane's call, if one computes, is
+    /// charged for the time between turns, too.
+    pub fn since_charged(&self, began: Measure) -> Measure {
+        match (began, &self.lane.call) {
+            (Measure::Clock(_), Some(call)) if call.state != PauseState::Paused => {
+                Measure::Clock(call.charged)
+            }
+            _ => began,
         }
     }
 

@@ -39,6 +39,7 @@ use crate::collective::Collectives;
 use crate::device::Device;
 use crate::device::measure::Measure;
 use crate::engine::Engine;
+use crate::engine::pausable::CallNotifier;
 use crate::lane::Lane;
 use crate::lost_workers::LostWorkers;
 use crate::memory::Need;
@@ -151,7 +152,7 @@ impl<E: Engine> Worker<E> {
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let (quota, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
         self.turns += 1;
-        self.device.pauses = self.pauses(id.incarnation);
+        self.device.pausable_from = self.pausable_from(id.incarnation);
         let Worker { device, lanes, collectives, lost, snapshots, ready, turns, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         (lane.memory.quota, lane.memory.capacity) = (quota, capacity);
@@ -179,10 +180,11 @@ impl<E: Engine> Worker<E> {
             is_pending: false,
             short: None,
         };
-        let (mut end, mut is_told_later) = (TurnEnd::Over, false);
+        let (mut end, mut is_told_later, mut began) = (TurnEnd::Over, false, Measure::Estimate);
         turn.device.begin_budget(turn.lane.room(0).unwrap_or(0));
         E::hold(&mut || {
-            turn.measure = turn.device.begin_measure();
+            began = turn.device.begin_measure();
+            turn.measure = turn.since_charged(began);
             for _ in 0..TURN {
                 if !turn.next() {
                     end = if turn.compiles { TurnEnd::Compiling } else { TurnEnd::Idle };
@@ -212,15 +214,16 @@ impl<E: Engine> Worker<E> {
         self.computing = computes.then_some(id);
         let measure = turn.measure;
         let cost = turn.end();
-        if let Measure::Clock(began) = measure {
-            self.last_turn = (began, began + Duration::from_nanos(cost));
+        if let (Measure::Clock(began), Measure::Clock(charged)) = (began, measure) {
+            self.last_turn = (began, charged + Duration::from_nanos(cost));
         }
         if is_told_later {
             self.await_cost(id);
         } else if is_shared {
             ready.charge_turn(id.incarnation, cost.max(1), call);
             let waits = matches!(end, TurnEnd::Idle | TurnEnd::Exchanging);
-            self.note_turn(id, Duration::from_nanos(cost), waits);
+            let length = call.unwrap_or_default().max(Duration::from_nanos(cost));
+            self.note_turn(id, length, waits);
         }
         if is_shared && matches!(end, TurnEnd::Idle) {
             self.end_question(id);
@@ -288,7 +291,7 @@ impl<E: Engine> Work for Worker<E> {
         if self.reservation.is_some() {
             return Some(coscheduling::LOOK);
         }
-        self.anticipates_for()
+        self.computes_for().or_else(|| self.anticipates_for())
     }
 
     fn due(&self) -> Option<&EngineCollective> {
@@ -337,8 +340,10 @@ impl<E: Engine> Work for Worker<E> {
         self.device.events.observe(on, here, now);
     }
 
-    fn allow_pauses(&mut self) {
+    fn allow_pauses(&mut self, notify: CallNotifier) {
         self.device.options.pauses = true;
+        self.device.slice = Duration::ZERO;
+        self.device.engine.notify_of_calls(notify);
     }
 
     fn report(&mut self, out: &mut Vec<Out>) {

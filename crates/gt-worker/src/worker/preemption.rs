@@ -1,11 +1,12 @@
 //! Preemption: a long call of one session is paused while others have turns.
 //!
-//! A call that can be paused computes between the worker's steps. Each turn of its lane waits for it
-//! for a moment, and is charged for that; when another lane is next, the call is paused at its next
-//! cut point. So a short question waits for a part of a long operation, and not for its end.
+//! A call that can be paused computes between the worker's steps, and each turn of its lane is charged
+//! for the time since the last; when another lane is next, the call is paused at its next cut point. So
+//! a short question waits for a part of a long operation, and not for its end.
 //!
 //! Calls are begun that way while another session is interactive: its last turns were short, and it
-//! waits for what they computed. Among sessions with long calls, each waits for the end of another's
+//! waits for what they computed. Very long ones always are, as long as several sessions are there: one
+//! may return to its notebook. Among sessions with long calls, each waits for the end of another's
 //! call, or for some time of it: switching more often would gain them nothing, and costs time.
 
 use std::time::Duration;
@@ -15,9 +16,16 @@ use rustc_hash::FxHashMap;
 
 use super::Worker;
 use crate::engine::Engine;
+use crate::lane::call::PauseState;
 
 /// The time after which a call is paused for a lane that has long calls itself.
 const LONGEST: Duration = Duration::from_millis(50);
+/// How long a driver waits for messages at most while a call computes: if other lanes are ready, and
+/// if none is.
+const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
+/// The time of the shortest calls that can be paused while another session is interactive, and while
+/// none is. To begin one on another thread takes a tenth of a millisecond.
+const PAUSABLE_FROM: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
 /// A turn of this length is long.
 const LONG_TURN: Duration = Duration::from_millis(5);
 /// How long a lane counts as one with long calls after the last of them.
@@ -42,14 +50,17 @@ impl InteractiveSessions {
 }
 
 impl<E: Engine> Worker<E> {
-    /// Returns whether long calls of a session's turn are begun as ones that can be paused.
-    pub(super) fn pauses(&self, incarnation: Incarnation) -> bool {
+    /// Returns the time of the shortest calls of a session's turn that are begun as ones that can be
+    /// paused, if any are.
+    pub(super) fn pausable_from(&self, incarnation: Incarnation) -> Option<Duration> {
         let device = &self.device;
-        device.options.pauses
-            && self.ready.is_shared()
-            && device.engine.can_pause()
-            && (!device.options.is_timed
-                || self.interactive.has_other(incarnation, device.engine.now()))
+        if !device.options.pauses || !self.ready.is_shared() || !device.engine.can_pause() {
+            return None;
+        }
+        let (soon, at_rest) = PAUSABLE_FROM;
+        let is_soon = !device.options.is_timed
+            || self.interactive.has_other(incarnation, device.engine.now());
+        Some(if is_soon { soon } else { at_rest })
     }
 
     /// Returns whether a lane has had long calls lately.
@@ -59,7 +70,8 @@ impl<E: Engine> Worker<E> {
         last.is_some_and(|last| now.saturating_sub(last) < SLOW_FOR)
     }
 
-    /// Records a lane's turn of this length, and whether the lane then waits for commands or pieces.
+    /// Records a lane's turn of this length, or a call in several turns of this length so far, and
+    /// whether the lane then waits for commands or pieces.
     pub(super) fn note_turn(&mut self, id: LaneId, length: Duration, waits: bool) {
         if !self.device.options.pauses {
             return;
@@ -88,14 +100,31 @@ impl<E: Engine> Worker<E> {
         next
     }
 
+    /// Returns how long the driver waits for messages at most while the device computes a call, if it
+    /// does and turns do not wait for it.
+    pub(super) fn computes_for(&self) -> Option<Duration> {
+        if !self.device.slice.is_zero() {
+            return None;
+        }
+        let call = self.lanes.get(&self.computing?)?.call.as_ref()?;
+        let (shared, alone) = LOOK;
+        (call.state == PauseState::Running).then_some(match self.ready.len() {
+            2.. => shared,
+            _ => alone,
+        })
+    }
+
     /// Pauses the call that the device computes, unless it is of lane `next`, whose turn it is.
     /// Returns false if it has not reached a cut point yet.
     pub(super) fn pause_others(&mut self, next: LaneId) -> bool {
         let Some(id) = self.computing.filter(|id| *id != next) else { return true };
-        if let Some(lane) = self.lanes.get_mut(&id)
-            && !self.device.pause_call(lane)
-        {
-            return false;
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            let Some(computed) = self.device.pause_call(lane) else { return false };
+            if self.device.options.is_timed {
+                let cost = computed.as_nanos() as u64;
+                lane.untold += cost;
+                self.ready.charge_turn(id.incarnation, cost, None);
+            }
         }
         self.computing = None;
         if self.device.events.is_on {

@@ -63,9 +63,11 @@ struct SlowCall {
 }
 
 impl PausableCall<Vector> for SlowCall {
-    fn wait(&mut self, _at_most: Duration) -> bool {
+    fn wait(&mut self, at_most: Duration) -> bool {
         assert!(!self.is_stopped, "nothing computes before it is resumed");
-        self.compiler.idle.fetch_add(1000, Ordering::Relaxed);
+        if !at_most.is_zero() {
+            self.compiler.idle.fetch_add(1000, Ordering::Relaxed);
+        }
         self.compiler.is_complete.load(Ordering::Relaxed)
     }
 

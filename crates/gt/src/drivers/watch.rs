@@ -149,7 +149,7 @@ impl Watcher {
 
     fn receive<M: Message>(&mut self, limit: Duration) -> Result<Option<Frame<M>>, NetError> {
         let frames = match &mut self.link {
-            Link::Server(link) => link.receive(limit, Wakeup::None)?,
+            Link::Server(link) => link.receive(limit, Wakeup::default())?,
             Link::Program(link) => link.receive(limit)?,
         };
         Ok(frames.map(|frames| codec::decode_frame(&frames)).transpose()?)

@@ -67,7 +67,7 @@ fn handshake_within<H: Handshake>(
     link.send(&codec::encode::<Hello>(&hello.into()))?;
     let lost =
         |reason: &str| NetError::Lost { address: address.to_string(), reason: reason.into() };
-    let frames = link.receive(limit, Wakeup::None)?;
+    let frames = link.receive(limit, Wakeup::default())?;
     let frames = frames.ok_or_else(|| lost("it does not answer"))?;
     match codec::decode_frame::<Welcome>(&frames)? {
         Frame::Message(welcome) => {

@@ -14,7 +14,8 @@ impl ClientShared {
     /// Handles all messages that have arrived, after waiting for at most `limit`.
     pub(super) fn receive_all(&self, state: &mut ClientState, mut limit: Duration) {
         while state.ended.is_none() {
-            let wake = if limit.is_zero() { Wakeup::None } else { Wakeup::Fd(self.wake.fd()) };
+            let fd = (!limit.is_zero()).then(|| self.wake.fd());
+            let wake = Wakeup { fd, socket: None };
             let received = state.link.receive(limit, wake);
             if let Some(weight) = state.link.take_renewed() {
                 // The old server knew how much of the rest was complete; the new one does not.

@@ -1,9 +1,11 @@
 //! Incoming messages of a worker.
 
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use gt_ir::WorkerCommand;
 use gt_ir::message::{Frame, Goodbye, ServerToWorker, WorkerToServer, WorkerToWorker};
+use gt_net::dealer::Wakeup;
 use gt_net::{NetError, codec};
 use gt_worker::WorkerInput;
 
@@ -11,8 +13,13 @@ use super::WorkerProcess;
 use crate::drivers::network::blocks;
 
 impl WorkerProcess {
-    /// Handles messages from the server and other workers, after waiting for at most `limit`.
-    pub(super) fn receive_all(&mut self, mut limit: Duration) -> Result<(), NetError> {
+    /// Handles messages from the server and other workers, after waiting for at most `limit`, or
+    /// until descriptor `wake` is readable.
+    pub(super) fn receive_all(
+        &mut self,
+        mut limit: Duration,
+        wake: Option<RawFd>,
+    ) -> Result<(), NetError> {
         while let Some(message) = self.neighbours.try_receive()? {
             // Values of snapshots may arrive without a pause: lanes have turns in between.
             let may_wait = matches!(message, WorkerToWorker::Backup(_));
@@ -25,7 +32,9 @@ impl WorkerProcess {
                 break;
             }
         }
-        while let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
+        while let Some(frames) =
+            self.link.receive(limit, Wakeup { fd: wake, ..self.neighbours.wakeup() })?
+        {
             match codec::decode_frame(&frames)? {
                 Frame::Message(message) => self.handle(message)?,
                 Frame::Goodbye(Goodbye { reason }) => {

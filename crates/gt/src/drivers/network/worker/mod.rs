@@ -8,6 +8,7 @@ mod rejoin;
 mod state;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gt_ir::message::{Goodbye, Message, WorkerHello, WorkerToServer, WorkerToWorker};
@@ -16,6 +17,7 @@ use gt_ir::{Fabric, Piece, RequestId, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::peers::PeerLinks;
+use gt_net::wake::Wake;
 use gt_net::{NetError, codec, descriptors, shm};
 use gt_worker::{Out, Work};
 use rustc_hash::FxHashSet;
@@ -69,6 +71,8 @@ pub struct WorkerProcess {
     neighbours: Neighbours,
     core: Box<dyn Work>,
     files: FileThread,
+    /// Rung when a call is complete that computed between two turns.
+    call_ended: Arc<Wake>,
     blocks: SharedBlocks,
     /// Fetches whose clients can map this process's memory.
     sharing: FxHashSet<RequestId>,
@@ -124,7 +128,10 @@ impl WorkerProcess {
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
         let token = welcome.token.unwrap_or(0);
         let mut core = make(welcome.name, options.threads);
-        core.allow_pauses();
+        let call_ended =
+            Arc::new(Wake::new().map_err(|error| NetError::Start { reason: error.to_string() })?);
+        let of_calls = Arc::clone(&call_ended);
+        core.allow_pauses(Arc::new(move || of_calls.ring()));
         if stored.is_some() && welcome.grace.is_zero() {
             tracing::warn!(
                 "the server was started without --state: the worker's is of use for as long as that server lives"
@@ -141,6 +148,7 @@ impl WorkerProcess {
             files,
             neighbours: Neighbours::new(welcome.worker, peers),
             core,
+            call_ended,
             blocks: SharedBlocks::default(),
             sharing: FxHashSet::default(),
             started: Instant::now(),
@@ -189,10 +197,14 @@ impl WorkerProcess {
             // Messages are handled between any two turns: pieces may end a lane's wait.
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
             let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { SLICE };
-            self.receive_all(match is_busy {
-                true => self.core.held_for().unwrap_or(Duration::ZERO),
-                false => wait,
-            })?;
+            match self.core.held_for() {
+                Some(held) if is_busy => {
+                    self.receive_all(held.min(wait), Some(self.call_ended.fd()))?;
+                    self.call_ended.clear();
+                }
+                _ if is_busy => self.receive_all(Duration::ZERO, None)?,
+                _ => self.receive_all(wait, None)?,
+            }
             self.end_jobs()?;
             self.keep_state()?;
             is_busy = self.work()?;
