@@ -15,7 +15,6 @@ pub(crate) mod undone;
 mod usage;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use gt_ir::entitlement::Anticipation;
 use gt_ir::template::Step;
@@ -41,8 +40,6 @@ pub(crate) struct Lane<T> {
     pub running: Option<RunningIteration>,
     /// The long call that it has begun: the command, or the part of the iteration, that is next.
     pub call: Option<Box<LaneCall<T>>>,
-    /// When it began a long call, or had a long turn, last.
-    pub last_long: Option<Duration>,
     /// The nanoseconds of its longest recent turn.
     pub longest_turn: u64,
     /// The workers that the session's slots are on.
@@ -119,7 +116,6 @@ impl<T> Lane<T> {
             exchanges: Exchanges::default(),
             running: None,
             call: None,
-            last_long: None,
             longest_turn: 0,
             slots: Vec::new(),
             warmth: Warmth::default(),

@@ -221,9 +221,9 @@ impl<E: Engine> Worker<E> {
             self.await_cost(id);
         } else if is_shared {
             ready.charge_turn(id.incarnation, cost.max(1), call);
-            let waits = matches!(end, TurnEnd::Idle | TurnEnd::Exchanging);
-            let length = call.unwrap_or_default().max(Duration::from_nanos(cost));
-            self.note_turn(id, length, waits);
+            if matches!(end, TurnEnd::Idle | TurnEnd::Exchanging) {
+                self.begin_wait(id);
+            }
         }
         if is_shared && matches!(end, TurnEnd::Idle) {
             self.end_question(id);

@@ -6,8 +6,8 @@
 //!
 //! Calls are begun that way while another session is interactive: its last turns were short, and it
 //! waits for what they computed. Very long ones always are, as long as several sessions are there: one
-//! may return to its notebook. Among sessions with long calls, each waits for the end of another's
-//! call, or for some time of it: switching more often would gain them nothing, and costs time.
+//! may return to its notebook. A session waits for another's call for a part of what its own turns take:
+//! among sessions with long calls, switching more often would gain them nothing, and costs time.
 
 use std::time::Duration;
 
@@ -18,18 +18,18 @@ use super::Worker;
 use crate::engine::Engine;
 use crate::lane::call::PauseState;
 
-/// The time after which a call is paused for a lane that has long calls itself.
+/// A lane waits for another's call for this part of its own session's longest turn, ...
+const PART: u32 = 4;
+/// ... and at most this long.
 const LONGEST: Duration = Duration::from_millis(50);
-/// How long a driver waits for messages at most while a call computes: if other lanes are ready, and
-/// if none is.
+/// How long a driver waits for messages at most while a call computes: if lanes with short turns are
+/// ready, and else.
 const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 /// The time of the shortest calls that can be paused while another session is interactive, and while
 /// none is. To begin one on another thread takes a tenth of a millisecond.
 const PAUSABLE_FROM: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
-/// A turn of this length is long.
+/// A session with turns of this length is not interactive.
 const LONG_TURN: Duration = Duration::from_millis(5);
-/// How long a lane counts as one with long calls after the last of them.
-const SLOW_FOR: Duration = Duration::from_secs(1);
 /// How long a session counts as interactive after its last short turn.
 const INTERACTIVE_FOR: Duration = Duration::from_secs(2);
 
@@ -63,27 +63,10 @@ impl<E: Engine> Worker<E> {
         Some(if is_soon { soon } else { at_rest })
     }
 
-    /// Returns whether a lane has had long calls lately.
-    fn is_slow(&self, id: LaneId) -> bool {
-        let last = self.lanes.get(&id).and_then(|lane| lane.last_long);
-        let now = self.device.engine.now();
-        last.is_some_and(|last| now.saturating_sub(last) < SLOW_FOR)
-    }
-
-    /// Records a lane's turn of this length, or a call in several turns of this length so far, and
-    /// whether the lane then waits for commands or pieces.
-    pub(super) fn note_turn(&mut self, id: LaneId, length: Duration, waits: bool) {
-        if !self.device.options.pauses {
-            return;
-        }
-        let now = self.device.engine.now();
-        if length >= LONG_TURN
-            && let Some(lane) = self.lanes.get_mut(&id)
-        {
-            lane.last_long = Some(now);
-        }
-        if waits && !self.is_slow(id) {
-            self.interactive.0.insert(id.incarnation, now);
+    /// A lane's turn has ended as it waits for commands or pieces.
+    pub(super) fn begin_wait(&mut self, id: LaneId) {
+        if self.device.options.pauses && self.ready.turn(id.incarnation) < LONG_TURN {
+            self.interactive.0.insert(id.incarnation, self.device.engine.now());
         }
     }
 
@@ -92,8 +75,8 @@ impl<E: Engine> Worker<E> {
     pub(super) fn preempts(&mut self, next: LaneId) -> LaneId {
         let Some(own) = self.computing.filter(|own| *own != next) else { return next };
         let ran = self.lanes.get(&own).and_then(|lane| lane.call.as_ref()).map(|call| call.ran);
-        let is_short = ran.is_some_and(|ran| ran < LONGEST);
-        if self.device.options.is_timed && is_short && self.is_slow(next) {
+        let patience = (self.ready.turn(next.incarnation) / PART).min(LONGEST);
+        if self.device.options.is_timed && ran.is_some_and(|ran| ran < patience) {
             self.ready.again(next);
             return own;
         }
@@ -107,10 +90,10 @@ impl<E: Engine> Worker<E> {
             return None;
         }
         let call = self.lanes.get(&self.computing?)?.call.as_ref()?;
-        let (shared, alone) = LOOK;
-        (call.state == PauseState::Running).then_some(match self.ready.len() {
-            2.. => shared,
-            _ => alone,
+        let (least, most) = LOOK;
+        (call.state == PauseState::Running).then(|| match self.ready.len() {
+            2.. => (self.ready.shortest_turn() / PART).clamp(least, most),
+            _ => most,
         })
     }
 

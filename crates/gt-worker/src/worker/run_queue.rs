@@ -8,6 +8,9 @@ use gt_ir::{Incarnation, LaneId};
 use gt_policy::{Policy, SLICE, ThinkTimes, policy};
 use rustc_hash::FxHashMap;
 
+/// The longest turn that is recorded, in nanoseconds: it is soon forgotten.
+const LONGEST: u64 = 100_000_000;
+
 /// The run queue: a policy chooses among the sessions with ready lanes; the lanes of one session
 /// alternate.
 pub(super) struct RunQueue {
@@ -195,10 +198,15 @@ impl RunQueue {
             return;
         }
         let longest = self.turns.entry(incarnation).or_default();
-        let length = call.map_or(cost, |call| cost.max(call.as_nanos() as u64));
+        let length = call.map_or(cost, |call| cost.max(call.as_nanos() as u64)).min(LONGEST);
         *longest = length.max(*longest - *longest / 16);
         self.think_times.charge(incarnation, cost);
         self.charge(incarnation, cost);
+    }
+
+    /// Returns a session's longest recent turn, or call in several turns.
+    pub fn turn(&self, incarnation: Incarnation) -> Duration {
+        Duration::from_nanos(self.turns.get(&incarnation).copied().unwrap_or(0))
     }
 
     /// Returns the longest recent turn of the ready sessions.
@@ -207,14 +215,21 @@ impl RunQueue {
         Duration::from_nanos(turns.copied().max().unwrap_or(0))
     }
 
+    /// Returns the shortest of the longest recent turns of the ready sessions.
+    pub fn shortest_turn(&self) -> Duration {
+        let turns = self.sessions.iter().map(|incarnation| self.turn(*incarnation));
+        turns.min().unwrap_or_default()
+    }
+
     /// Returns a session that is worth waiting for, and until when, if what would be begun instead
     /// takes at least `least` ([`ThinkTimes::awaited`]).
     pub fn awaited(&mut self, now: Duration, least: Duration) -> Option<(Incarnation, Duration)> {
         let next = self.sessions[self.policy.peek(&self.sessions)?];
-        let length = self.turns.get(&next).copied().unwrap_or(0);
-        if length < least.as_nanos() as u64 {
+        let length = self.turn(next);
+        if length < least {
             return None;
         }
+        let length = length.as_nanos() as u64;
         let RunQueue { policy, sessions, think_times, .. } = self;
         let behind = |session| policy.is_behind(session, sessions);
         let (session, until) = think_times.awaited(now.as_nanos() as u64, length, behind)?;
