@@ -57,7 +57,7 @@ fn each_session_pays_for_its_slices_of_time() {
     assert!((0.6..1.7).contains(&(used[0] / used[1])), "{used:?}");
 }
 
-/// A driver that waits for messages itself is told how long, and its session pays for that time.
+/// A driver that waits for messages itself asks how long, and the session pays for that time.
 #[test]
 fn a_driver_may_wait_while_a_call_computes() {
     let (mut bench, long, short) = in_a_long_call(Options::default());

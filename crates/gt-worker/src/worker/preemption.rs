@@ -5,7 +5,7 @@
 //! a short question waits for a part of a long operation, and not for its end.
 //!
 //! Calls are begun that way while another session is interactive: its last turns were short, and it
-//! waits for what they computed. Very long ones always are, as long as several sessions are there: one
+//! waits for what they computed. Very long ones always are, as long as the device is shared: one
 //! may return to its notebook. A session waits for another's call for a part of what its own turns take:
 //! among sessions with long calls, switching more often would gain them nothing, and costs time.
 
