@@ -1,5 +1,6 @@
 //! Calls that are paused again and again have the bits of calls that are not, for every operation.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gt_engine_native::{NativeEngine, Tensor};
@@ -159,4 +160,22 @@ fn products_are_cut_without_changing_a_bit() {
             compare(threads, &matmul::MATMUL, &product(&left, &right));
         }
     }
+}
+
+#[test]
+fn the_end_of_a_call_is_reported() {
+    let mut engine = NativeEngine::new(1);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    engine.notify_of_calls(Arc::new(move || sender.send(()).unwrap()));
+    let given = [matrix(&mut engine, [300, 300], false), matrix(&mut engine, [300, 300], true)];
+    let operands = given.into_iter().collect();
+    let outputs = [Meta::new(DType::F32, Shape::new(&[300, 300]).unwrap())].into_iter().collect();
+    let attributes = Attributes::new();
+    let call = PausableOperation { operation: &matmul::MATMUL, operands, attributes, outputs };
+    let Ok(mut call) = engine.begin(EngineCall::Operation(Box::new(call))) else {
+        panic!("no call is in progress")
+    };
+    receiver.recv_timeout(LONG).expect("the end is reported");
+    assert!(call.wait(Duration::ZERO), "it is complete then");
+    assert!(call.finish().outputs.is_ok());
 }

@@ -232,7 +232,8 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
             // SAFETY: the offsets are those of a matrix of the batch, to which both tensors
             // broadcast; this call has exclusive access to the part of the output.
             unsafe {
-                product(lengths, a.after(left), b.after(right), out.as_mut_ptr().cast(), columns);
+                let (a, b) = (a.after(left), b.after(right));
+                product(lengths, a, b, out.as_mut_ptr().cast(), columns, &|| {});
             }
         }
     });
@@ -268,7 +269,7 @@ unsafe fn split<T: Number>(
     let parallel = if is_by_vector::<T>(lengths) { PARALLEL_BY_VECTOR } else { PARALLEL };
     if rows * columns * depth < parallel || threads.ways() == 1 {
         // SAFETY: the caller's promise; the rows are contiguous.
-        return unsafe { product(lengths, a, b, out, columns) };
+        return unsafe { product(lengths, a, b, out, columns, &|| {}) };
     }
     // Each piece packs its own part of one operand, and all of the other.
     let by_rows = rows > columns;

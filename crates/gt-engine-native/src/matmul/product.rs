@@ -14,10 +14,11 @@ use crate::small;
 use crate::transpose::transpose;
 
 /// The longest part of the depth: gemm copies that much of both operands at a time, too.
-const DEPTH: usize = 512;
+pub(super) const DEPTH: usize = 512;
 
 /// Computes one product on this thread, into rows that are `pitch` elements apart; writes every
-/// element.
+/// element. Calls `between` where it can be paused: between two parts of the depth ([`depth_step`]), or
+/// two rows of an integer product.
 ///
 /// # Safety
 /// The matrices have these lengths and can be read. `out` has space for the rows, which overlap
@@ -28,6 +29,7 @@ pub(super) unsafe fn product<T: Number>(
     b: Matrix<T>,
     out: *mut T,
     pitch: usize,
+    between: &dyn Fn(),
 ) {
     let ProductLengths { rows, depth, columns } = lengths;
     if !T::DTYPE.is_exact() && small::is_small(rows, depth, columns) {
@@ -38,11 +40,11 @@ pub(super) unsafe fn product<T: Number>(
     }
     let is_transposed = is_better_transposed(lengths, a, b);
     // SAFETY: by the caller's guarantee.
-    unsafe { large(lengths, a, b, out, pitch, is_transposed, &|| {}) }
+    unsafe { large(lengths, a, b, out, pitch, is_transposed, between) }
 }
 
 /// As [`product`], for matrices of any size; computes the transposed result first if
-/// `is_transposed`. Calls `between` between the parts of the depth ([`depth_step`]).
+/// `is_transposed`.
 ///
 /// # Safety
 /// As for [`product`].
@@ -74,6 +76,9 @@ pub(super) unsafe fn large<T: Number>(
         return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1], between) };
     }
     for row in 0..rows {
+        if row > 0 {
+            between();
+        }
         // SAFETY: the caller's promise, for one row.
         unsafe {
             let out = std::slice::from_raw_parts_mut(out.add(row * pitch).cast(), columns);

@@ -1,6 +1,6 @@
 //! A product that can be paused: computed in tiles of rows and columns.
 
-use super::product::{depth_step, is_better_transposed, large, product};
+use super::product::{DEPTH, depth_step, is_better_transposed, large, product};
 use super::{Matrix, ProductLengths, least_part};
 use crate::element::Number;
 use crate::threads::{SharedPtr, Threads};
@@ -8,8 +8,10 @@ use crate::threads::{SharedPtr, Threads};
 /// The multiplications between two points where a product can be paused: about a millisecond.
 pub(super) const TILE_WORK: usize = 1 << 27;
 /// The least width of a tile, and its least length along the other side, if that is cut as well. gemm
-/// copies both operands of a tile: smaller ones lose more by that.
+/// copies both operands of a tile: smaller ones lose more by that. Strips whose depth is not cut are
+/// narrower.
 const WIDTH: usize = 256;
+const UNCUT_WIDTH: usize = 64;
 const LENGTH: usize = 512;
 
 /// Computes one product in tiles of rows and columns. It can be paused between two tiles, and between
@@ -45,7 +47,7 @@ pub(super) unsafe fn tiles<T: Number>(
         unsafe {
             let out = out.get().add(row * columns + column);
             if by_rows.count * by_columns.count == 1 {
-                product(lengths, a, b, out, columns);
+                product(lengths, a, b, out, columns, &pass);
             } else {
                 large(lengths, a, b, out, columns, is_transposed, &pass);
             }
@@ -64,7 +66,8 @@ fn tile_cuts(
 ) -> (Cuts, Cuts) {
     let ProductLengths { rows, columns, .. } = lengths;
     let (across, along) = if is_transposed { (rows, columns) } else { (columns, rows) };
-    let width = (work / (along * depth).max(1)).max(WIDTH).next_multiple_of(16);
+    let least_width = if depth > DEPTH { UNCUT_WIDTH } else { WIDTH };
+    let width = (work / (along * depth).max(1)).max(least_width).next_multiple_of(16);
     let length = work / (width.min(across) * depth).max(1);
     let across_cuts = Cuts::new(across, width, least(across, along));
     let along_cuts =
@@ -140,5 +143,39 @@ mod tests {
                 assert_eq!(end, length);
             }
         }
+    }
+
+    /// What a product calls where it can be paused, counted.
+    fn pauses<T: Number>([rows, depth, columns]: [usize; 3]) -> usize {
+        let ones = |count: usize| vec![T::ONE; count];
+        let (a, b, mut out) = (ones(rows * depth), ones(depth * columns), ones(rows * columns));
+        let matrix = |x: &[T], columns: usize| Matrix {
+            first: SharedPtr::new(x.as_ptr().cast_mut()),
+            row: columns as isize,
+            column: 1,
+        };
+        let lengths = ProductLengths { rows, depth, columns };
+        let (a, b) = (matrix(&a, depth), matrix(&b, columns));
+        let count = std::cell::Cell::new(0);
+        // SAFETY: the lengths are those of the vectors, which are contiguous and do not overlap.
+        unsafe {
+            product(lengths, a, b, out.as_mut_ptr(), columns, &|| count.set(count.get() + 1));
+        }
+        count.get()
+    }
+
+    #[test]
+    fn a_product_of_a_single_tile_can_be_paused() {
+        assert_eq!(pauses::<f32>([100, 5120, 100]), 9);
+        assert_eq!(pauses::<f32>([100, 512, 100]), 0);
+        assert_eq!(pauses::<i32>([100, 512, 100]), 99);
+    }
+
+    #[test]
+    fn strips_whose_depth_is_not_cut_are_narrow() {
+        let lengths = ProductLengths { rows: 2048, depth: 2048, columns: 2048 };
+        let depth = depth_step::<crate::element::Complex<f32>>(lengths);
+        let (by_rows, by_columns) = tile_cuts(lengths, depth, TILE_WORK, false);
+        assert_eq!((by_rows.step, by_columns.step), (1024, 64));
     }
 }

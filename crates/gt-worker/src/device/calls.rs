@@ -16,6 +16,7 @@ use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
 /// How long a turn waits for a call before other lanes may have one, unless the driver waits for it,
 /// and how long for a call to pause.
 pub(super) const SLICE: Duration = Duration::from_micros(500);
+
 /// The outcome of a call that is complete.
 pub(crate) enum CallEnd {
     /// It was an instruction, with this work.

@@ -211,8 +211,8 @@ impl RunQueue {
 
     /// Returns the longest recent turn of the ready sessions.
     pub fn longest_turn(&self) -> Duration {
-        let turns = self.sessions.iter().filter_map(|incarnation| self.turns.get(incarnation));
-        Duration::from_nanos(turns.copied().max().unwrap_or(0))
+        let turns = self.sessions.iter().map(|incarnation| self.turn(*incarnation));
+        turns.max().unwrap_or_default()
     }
 
     /// Returns the shortest of the longest recent turns of the ready sessions.
