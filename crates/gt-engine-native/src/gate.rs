@@ -50,9 +50,12 @@ impl PauseGate {
         state.inside += 1;
     }
 
-    /// Leaves.
+    /// Leaves. Nobody waits for the threads of an abandoned call.
     pub fn leave(&self) {
         let mut state = self.lock();
+        if state.is_abandoned {
+            return;
+        }
         state.inside -= 1;
         if state.inside == 0 {
             self.left.notify_all();
@@ -132,6 +135,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// Begins a loop of many pieces on a thread of its own; the pieces are counted.
+    /// Each passes the gate inside, as the parts of a product do.
     fn begin(count: usize) -> (Arc<PauseGate>, Arc<AtomicUsize>) {
         let (gate, done) = (Arc::new(PauseGate::default()), Arc::new(AtomicUsize::new(0)));
         let (of_thread, counted) = (Arc::clone(&gate), Arc::clone(&done));
@@ -141,7 +145,9 @@ mod tests {
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 threads.for_each(2000, |_| {
                     counted.fetch_add(1, Ordering::SeqCst);
-                    std::thread::sleep(Duration::from_micros(50));
+                    std::thread::sleep(Duration::from_micros(25));
+                    of_thread.pass();
+                    std::thread::sleep(Duration::from_micros(25));
                 });
             }));
             of_thread.complete();

@@ -64,12 +64,13 @@ impl JobQueue {
                 drop(state);
                 job(&mut engine);
                 state = self.lock();
+                // Before the driver is woken, which begins the next call.
+                state.idle += 1;
                 if let Some(notify) = state.notify.clone() {
                     drop(state);
                     notify();
                     state = self.lock();
                 }
-                state.idle += 1;
                 continue;
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -44,6 +44,12 @@ impl Threads {
         self.gate.clone()
     }
 
+    /// Returns what a thread inside a loop calls where it can be paused.
+    pub fn pass(&self) -> impl Fn() + use<> {
+        let gate = self.gate();
+        move || gate.iter().for_each(|gate| gate.pass())
+    }
+
     /// Returns the number of ways in which a large loop is split: one for each thread, or more if it
     /// can be paused.
     pub fn ways(&self) -> usize {

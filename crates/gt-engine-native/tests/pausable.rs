@@ -116,6 +116,22 @@ fn products_of_transposed_matrices_are_cut_without_changing_a_bit() {
 }
 
 #[test]
+fn products_whose_last_tile_is_small_have_the_same_bits() {
+    for threads in [1, 3] {
+        for (rows, depth, columns) in [(1100, 1000, 300), (300, 1000, 1100), (3228, 3983, 293)] {
+            let mut engine = NativeEngine::new(threads);
+            let given = [
+                matrix(&mut engine, [rows, depth], false),
+                matrix(&mut engine, [depth, columns], false),
+            ];
+            let given = given.into_iter().collect();
+            let output = Meta::new(DType::F32, Shape::new(&[rows, columns]).unwrap());
+            compare_given(&mut engine, &matmul::MATMUL, (given, Attributes::new()), &[output]);
+        }
+    }
+}
+
+#[test]
 fn every_operation_has_the_same_bits_when_it_is_paused() {
     let engine = NativeEngine::new(1);
     let all = ops::ALL.iter().copied().filter(|operation| **operation != CUSTOM);

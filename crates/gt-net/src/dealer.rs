@@ -241,7 +241,9 @@ impl DealerLink {
         }
         let is_short = limit < LEAST;
         let until = Instant::now() + if is_short { limit } else { LOOK };
-        while (is_short || !self.quiet) && Instant::now() < until {
+        // A worker that waits while its device computes leaves the processor to that.
+        let computes = wake.fd.is_some() && wake.socket.is_some();
+        while (is_short || !self.quiet && !computes) && Instant::now() < until {
             if let Some(frames) = self.take()? {
                 return Ok(Some(frames));
             }
@@ -265,8 +267,7 @@ impl DealerLink {
                 return Ok(Some(frames));
             }
             self.check()?;
-            // A part of a long message is no reason to return, unless another thread waits for the
-            // link.
+            // A part of a long message is no reason to return, unless something else is awaited.
             if !self.open.is_open() || is_woken || left.is_zero() || wake.fd.is_some() {
                 return Ok(None);
             }

@@ -172,9 +172,10 @@ pub trait Work: Send {
     /// Runs a turn of one lane; returns false if no lane was ready.
     fn step(&mut self, out: &mut Vec<Out>) -> bool;
 
-    /// Returns for how long a step does nothing unless a message arrives, if that is so: the device is
-    /// kept for a session that awaits a message from another worker, or is about to ask, or computes
-    /// a call between the steps.
+    /// Returns for how long the driver may wait for messages before the next step, if it may: the
+    /// device is kept for a session that awaits a message from another worker, or is about to ask,
+    /// or computes a call between the steps. The end of a call wakes the driver
+    /// ([`Work::allow_pauses`]).
     fn held_for(&self) -> Option<Duration>;
 
     /// Returns the next collective whose members are all ready. The driver must first send
@@ -203,9 +204,10 @@ pub trait Work: Send {
     /// if in one process, or else one that the dispatcher translates.
     fn observe(&mut self, on: bool, now: Duration);
 
-    /// Has long calls paused for other sessions from now on, if the engine can: not in a process that may
-    /// fork, as a paused call has a thread. A step does not wait for such a call then: the driver waits
-    /// for messages ([`Work::held_for`]) until `notify` is called, as the call is complete.
+    /// Has long calls paused for other sessions from now on, if the engine can: not in a process
+    /// that may fork, as a paused call has a thread. A step does not wait for such a call then: the
+    /// driver waits for messages ([`Work::held_for`]) until `notify` is called, as the call is
+    /// complete.
     fn allow_pauses(&mut self, notify: CallNotifier);
 
     /// Flushes unsent events to `out`, for drivers that are idle.

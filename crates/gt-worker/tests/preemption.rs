@@ -42,7 +42,7 @@ fn each_session_pays_for_its_slices_of_time() {
     // A third session is interactive.
     bench.queue(lane(3, 0), vec![create(0, &[1.0])]);
     (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
-    // Two long calls at the same time take turns, of 50 ms.
+    // Two long calls at the same time take turns, of 25 ms.
     bench.queue(short, vec![create(5, &[9.0; 100])]);
     bench
         .queue(short, vec![run(instruction(&ops::unary::SQRT, 6, 100, &[tensor(5)])), fetch(3, 6)]);

@@ -220,12 +220,10 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
         }
         return;
     }
-    let work = size * depth.max(1);
+    let (work, pass) = (size * depth.max(1), threads.pass());
     let most = if threads.have_gate() { (TILE_WORK / work).max(1) } else { count };
-    let step = match count * work < PARALLEL {
-        true => count,
-        false => count.div_ceil(threads.ways() * 4).min(most),
-    };
+    let is_small = count * work < PARALLEL;
+    let step = if is_small { count } else { count.div_ceil(threads.ways() * 4).min(most) };
     threads.for_each_part(out, step * size, |piece, out| {
         for (index, out) in out.chunks_exact_mut(size).enumerate() {
             let [left, right] = at(piece * step + index);
@@ -233,7 +231,7 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
             // broadcast; this call has exclusive access to the part of the output.
             unsafe {
                 let (a, b) = (a.after(left), b.after(right));
-                product(lengths, a, b, out.as_mut_ptr().cast(), columns, &|| {});
+                product(lengths, a, b, out.as_mut_ptr().cast(), columns, &pass);
             }
         }
     });

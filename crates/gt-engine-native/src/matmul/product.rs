@@ -17,8 +17,8 @@ use crate::transpose::transpose;
 pub(super) const DEPTH: usize = 512;
 
 /// Computes one product on this thread, into rows that are `pitch` elements apart; writes every
-/// element. Calls `between` where it can be paused: between two parts of the depth ([`depth_step`]), or
-/// two rows of an integer product.
+/// element. Calls `between` where it can be paused: between two parts of the depth
+/// ([`depth_step`]), or two rows of an integer product.
 ///
 /// # Safety
 /// The matrices have these lengths and can be read. `out` has space for the rows, which overlap
@@ -104,9 +104,9 @@ fn is_left_transposed<T>(lengths: ProductLengths, a: Matrix<T>) -> bool {
     a.row == 1 && a.column != 1 && rows > 1 && (TRANSPOSE_MIN..depth).contains(&columns)
 }
 
-/// Returns the length of the parts of the depth that are multiplied one after the other, and summed:
-/// a large product can be paused between them. It depends on the shapes alone, as the sums do, and is the
-/// same for a part of the rows or columns ([`super::least_part`]).
+/// Returns the length of the parts of the depth that are multiplied one after the other, and
+/// summed: a large product can be paused between them. It depends on the shapes alone, as the sums
+/// do, and is the same for a part of the rows or columns ([`super::least_part`]).
 pub(super) fn depth_step<T: Number>(lengths: ProductLengths) -> usize {
     let ProductLengths { rows, depth, columns } = lengths;
     let is_small = rows <= 64 && columns <= 64;
@@ -157,8 +157,8 @@ unsafe fn multiply<T: Number>(
     }
 }
 
-/// As [`multiply`], with elements of gemm's type `G`, whose 0 and 1 are passed. The result is added to
-/// what is in `out` if `adds`.
+/// As [`multiply`], with elements of gemm's type `G`, whose 0 and 1 are passed. The result is added
+/// to what is in `out` if `adds`.
 ///
 /// # Safety
 /// As for [`multiply`], and T has the layout of G. What is added to is initialized.
@@ -189,8 +189,8 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
             b.row,
             if adds { one } else { zero },
             one,
-            // Whether the output is conjugated if it is added to, which complex ones are not. It makes
-            // gemm sum complex numbers in one order, whatever the strides.
+            // Whether the output is conjugated if it is added to, which complex ones are not. It
+            // makes gemm sum complex numbers in one order, whatever the strides.
             true,
             false,
             false,

@@ -5,17 +5,18 @@ use super::{Matrix, ProductLengths, least_part};
 use crate::element::Number;
 use crate::threads::{SharedPtr, Threads};
 
-/// The multiplications between two points where a product can be paused: about a millisecond.
+/// The multiplications between two points where a product can be paused: one to two milliseconds
+/// of float32, twice as long of float64.
 pub(super) const TILE_WORK: usize = 1 << 27;
-/// The least width of a tile, and its least length along the other side, if that is cut as well. gemm
-/// copies both operands of a tile: smaller ones lose more by that. Strips whose depth is not cut are
-/// narrower.
+/// The least width of a tile, and its least length along the other side, if that is cut as well.
+/// gemm copies both operands of a tile: smaller ones lose more by that. Strips whose depth is not
+/// cut are narrower.
 const WIDTH: usize = 256;
-const UNCUT_WIDTH: usize = 64;
+const UNCUT_WIDTH: usize = 80;
 const LENGTH: usize = 512;
 
-/// Computes one product in tiles of rows and columns. It can be paused between two tiles, and between
-/// two parts of a tile's depth.
+/// Computes one product in tiles of rows and columns. It can be paused between two tiles, and
+/// between two parts of a tile's depth.
 ///
 /// # Safety
 /// As for [`super::split`].
@@ -31,12 +32,7 @@ pub(super) unsafe fn tiles<T: Number>(
     // Several threads end at about the same time if there are more tiles.
     let work = TILE_WORK / threads.count().min(2);
     let (by_rows, by_columns) = tile_cuts(lengths, depth_step::<T>(lengths), work, is_transposed);
-    let (out, gate) = (SharedPtr::new(out), threads.gate());
-    let pass = || {
-        if let Some(gate) = &gate {
-            gate.pass();
-        }
-    };
+    let (out, pass) = (SharedPtr::new(out), threads.pass());
     threads.for_each(by_rows.count * by_columns.count, |piece| {
         let (row, rows) = by_rows.part(piece / by_columns.count);
         let (column, width) = by_columns.part(piece % by_columns.count);
@@ -56,8 +52,8 @@ pub(super) unsafe fn tiles<T: Number>(
 }
 
 /// Returns how the rows and the columns of a product are cut into tiles: into strips of columns, or
-/// of rows if the transposed result is computed, and these again if they take long. The depth is cut
-/// into parts of length `depth`, and `work` is that of a tile's part.
+/// of rows if the transposed result is computed, and these again if they take long. The depth is
+/// cut into parts of length `depth`, and `work` is that of a tile's part.
 fn tile_cuts(
     lengths: ProductLengths,
     depth: usize,
@@ -69,16 +65,10 @@ fn tile_cuts(
     let least_width = if depth > DEPTH { UNCUT_WIDTH } else { WIDTH };
     let width = (work / (along * depth).max(1)).max(least_width).next_multiple_of(16);
     let length = work / (width.min(across) * depth).max(1);
-    let across_cuts = Cuts::new(across, width, least(across, along));
-    let along_cuts =
-        Cuts::new(along, length.max(LENGTH).next_multiple_of(16), least(along, width.min(across)));
+    let length = length.max(LENGTH).next_multiple_of(16);
+    let across_cuts = Cuts::new(across, width, least_part(across, along));
+    let along_cuts = Cuts::new(along, length, least_part(along, width.min(across)));
     if is_transposed { (across_cuts, along_cuts) } else { (along_cuts, across_cuts) }
-}
-
-/// Returns the fewest rows or columns of a part, as [`least_part`]: a result with more than 64 on the
-/// other side may have fewer.
-fn least(length: usize, other: usize) -> usize {
-    least_part(if other > 64 { 0 } else { length }, other)
 }
 
 /// A length cut into parts of `step`, the last of which is longer if it would be shorter than
@@ -118,6 +108,8 @@ mod tests {
             (512, 512, 512, false, 1),
             (8192, 8192, 8192, false, 256),
             (65, 4096, 100_000, false, 25),
+            (1100, 1000, 300, false, 1),
+            (3228, 3983, 293, false, 3),
             (1_000_000, 64, 64, false, 31),
             (64, 64, 1_000_000, false, 31),
             (64, 64, 1_000_000, true, 31),
@@ -129,18 +121,22 @@ mod tests {
                 tile_cuts(lengths, depth_step::<f32>(lengths), TILE_WORK, is_transposed);
             let made = by_rows.count * by_columns.count;
             assert_eq!(made, count, "{rows} x {depth} x {columns}");
-            for (cuts, length, other) in
-                [(&by_rows, rows, by_columns.step), (&by_columns, columns, by_rows.step)]
-            {
+            for (cuts, length) in [(&by_rows, rows), (&by_columns, columns)] {
                 let mut end = 0;
                 for index in 0..cuts.count {
                     let (start, part) = cuts.part(index);
                     assert_eq!(start, end);
-                    let in_order = part > 64 || other > 64 && part * other > 256;
-                    assert!(cuts.count == 1 || in_order, "gemm would sum in another order");
                     end = start + part;
                 }
                 assert_eq!(end, length);
+            }
+            for index in 0..made {
+                let (_, rows) = by_rows.part(index / by_columns.count);
+                let (_, columns) = by_columns.part(index % by_columns.count);
+                let in_order = (rows > 64 || columns > 64) && rows * columns > 256;
+                assert!(made == 1 || in_order, "gemm would sum a tile in another order");
+                let tile = ProductLengths { rows, columns, ..lengths };
+                assert_eq!(depth_step::<f32>(tile), depth_step::<f32>(lengths));
             }
         }
     }
@@ -176,6 +172,6 @@ mod tests {
         let lengths = ProductLengths { rows: 2048, depth: 2048, columns: 2048 };
         let depth = depth_step::<crate::element::Complex<f32>>(lengths);
         let (by_rows, by_columns) = tile_cuts(lengths, depth, TILE_WORK, false);
-        assert_eq!((by_rows.step, by_columns.step), (1024, 64));
+        assert_eq!((by_rows.step, by_columns.step), (832, 80));
     }
 }

@@ -13,8 +13,8 @@ use crate::engine::{Engine, estimated_time};
 use crate::lane::Lane;
 use crate::lane::call::{BegunLaunch, LaneCall, Metas, PauseState, Purpose};
 
-/// How long a turn waits for a call before other lanes may have one, unless the driver waits for it,
-/// and how long for a call to pause.
+/// How long a turn waits for a call before other lanes may have one, unless the driver waits for
+/// it, and how long for a call to pause.
 pub(super) const SLICE: Duration = Duration::from_micros(500);
 
 /// The outcome of a call that is complete.

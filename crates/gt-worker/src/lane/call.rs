@@ -71,6 +71,14 @@ pub(crate) struct BegunLaunch {
 }
 
 impl<T> LaneCall<T> {
+    /// Returns the time that it has computed since it was resumed.
+    pub fn ran_at(&self, now: Duration) -> Duration {
+        match self.state {
+            PauseState::Paused => self.ran,
+            _ => self.ran + now.saturating_sub(self.charged),
+        }
+    }
+
     /// Counts the time that it has computed since it was last charged; returns that.
     pub fn charge(&mut self, now: Duration) -> Duration {
         let computed = now.saturating_sub(self.charged);

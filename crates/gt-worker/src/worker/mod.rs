@@ -215,7 +215,12 @@ impl<E: Engine> Worker<E> {
         let measure = turn.measure;
         let cost = turn.end();
         if let (Measure::Clock(began), Measure::Clock(charged)) = (began, measure) {
-            self.last_turn = (began, charged + Duration::from_nanos(cost));
+            let ended = charged + Duration::from_nanos(cost);
+            self.last_turn = (began, ended);
+            if let Some(call) = self.lanes.get_mut(&id).and_then(|lane| lane.call.as_mut()) {
+                // The turn's own time is charged with the turn.
+                call.charged = ended;
+            }
         }
         if is_told_later {
             self.await_cost(id);

@@ -8,8 +8,9 @@ use gt_ir::{Incarnation, LaneId};
 use gt_policy::{Policy, SLICE, ThinkTimes, policy};
 use rustc_hash::FxHashMap;
 
-/// The longest turn that is recorded, in nanoseconds: it is soon forgotten.
-const LONGEST: u64 = 100_000_000;
+/// The longest turn that is recorded, in nanoseconds: a session with long turns waits for others'
+/// calls for a part of it.
+const LONGEST_TURN: u64 = 100_000_000;
 
 /// The run queue: a policy chooses among the sessions with ready lanes; the lanes of one session
 /// alternate.
@@ -198,7 +199,7 @@ impl RunQueue {
             return;
         }
         let longest = self.turns.entry(incarnation).or_default();
-        let length = call.map_or(cost, |call| cost.max(call.as_nanos() as u64)).min(LONGEST);
+        let length = call.map_or(cost, |call| cost.max(call.as_nanos() as u64)).min(LONGEST_TURN);
         *longest = length.max(*longest - *longest / 16);
         self.think_times.charge(incarnation, cost);
         self.charge(incarnation, cost);

@@ -57,7 +57,7 @@ pub struct WorkerOptions {
 
 /// The number of file descriptors that a worker needs, for links to the server and from workers,
 /// and for files.
-const DESCRIPTORS: usize = 28;
+const DESCRIPTORS: usize = 30;
 
 /// The longest wait between two calls of `stop`.
 const SLICE: Duration = Duration::from_millis(100);
