@@ -92,11 +92,13 @@ from gt._gt import (  # noqa: E402
     WorkerError,
     WorkerIndexError,
     __version__,
+    attach,
     bfloat16,
     bool,
     complex64,
     complex128,
     connect,
+    detach,
     disconnect,
     dtype,
     float16,
@@ -166,13 +168,9 @@ from gt.random import (  # noqa: E402
     seed,
     set_rng_state,
 )
+from gt.session.kept import keep, kept, unkeep  # noqa: E402
 from gt.session.progress import progress  # noqa: E402
-from gt.session.session import (  # noqa: E402
-    Session,
-    current_session,
-    gpu_workers,  # noqa: E402
-    workers,
-)
+from gt.session.session import Session, current_session, gpu_workers, workers  # noqa: E402
 from gt.session.status import Status, status  # noqa: E402
 from gt.session.step import step  # noqa: E402
 
@@ -200,6 +198,7 @@ __all__ = [
     "WorkerIndexError",
     "__version__",
     "amp",
+    "attach",
     "autocast",
     "autograd",
     "backends",
@@ -225,6 +224,7 @@ __all__ = [
     "debug",
     "default_generator",
     "demo",
+    "detach",
     "device",
     "disconnect",
     "distributed",
@@ -264,6 +264,8 @@ __all__ = [
     "is_autocast_enabled",
     "is_grad_enabled",
     "jit",
+    "keep",
+    "kept",
     "layout",
     "linalg",
     "load",
@@ -303,6 +305,7 @@ __all__ = [
     "synchronize",
     "testing",
     "uint8",
+    "unkeep",
     "utils",
     "vmap",
     "workers",

@@ -98,7 +98,8 @@ def is_entry(value: Any) -> bool:
 def origin(namespace: str, name: str) -> str | None:
     """Return the module or family that decides where a name is listed; None for another page's."""
     value = getattr(importlib.import_module(namespace), name)
-    base = getattr(gt, name.removesuffix("_"), None) if name.endswith("_") else None
+    is_in_place = name.endswith("_") and name[:-1] in gt.ops.__all__
+    base = getattr(gt, name[:-1]) if is_in_place else None
     value = inspect.unwrap(base if base is not None and namespace == "gt" else value)
     module = getattr(value, "__module__", None)
     if module is None:

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use gt_ir::message::Answer;
-use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
+use gt_ir::{ClientCommand, RequestId, StreamNumbers, TensorData, TensorId};
 
 use crate::error::Result;
 
@@ -81,8 +81,26 @@ pub trait Driver: Send + Sync {
     /// Drops the answer to a request that no thread waits for, also if it has not arrived yet.
     fn abandon(&self, request: RequestId);
 
-    /// Ends the session; all waits get an error.
+    /// Ends the session; all waits get an error. A session with a name continues without this client.
     fn close(&self);
+
+    /// Waits until the server needs no memory of this process any more.
+    ///
+    /// # Errors
+    /// The session cannot go on without this process; the connection was lost; interrupted.
+    fn settle(&self, _interrupt: Interrupt) -> Result<()> {
+        Ok(())
+    }
+
+    /// Ends the session, also if it has a name.
+    fn end(&self) {
+        self.close();
+    }
+
+    /// Returns the numbers with which the session's stream begins.
+    fn numbers(&self) -> StreamNumbers {
+        StreamNumbers::default()
+    }
 
     /// Returns the folders in which its workers may read and write files; `None` if they may access
     /// what this process may.

@@ -54,6 +54,12 @@ impl Flow {
         self.open = self.open.saturating_sub(weight);
     }
 
+    /// Has the client get back nothing of what it has sent.
+    pub fn disown(&mut self) {
+        self.batches.values_mut().for_each(|batch| batch.weight = 0);
+        (self.open, self.awaits_credit) = (0, false);
+    }
+
     /// Forgets what is in flight: the lanes start anew.
     pub fn restart(&mut self) {
         let Flow { open, awaits_credit, .. } = *self;

@@ -155,11 +155,31 @@ impl Forward<'_> {
                 self.session.planning.plans.forget(template);
                 self.session.planning.templates.forget(template);
             }
-            // Both were handled on receipt; one that a modifier adds comes too late.
-            ClientCommand::Status { .. } | ClientCommand::Cancel { .. } => {}
+            ClientCommand::Keep(kept) => self.session.planning.kept.keep(*kept)?,
+            ClientCommand::Unkeep { name } => self.session.planning.kept.remove(&name),
+            ClientCommand::Kept { request } => {
+                let kept = self.session.planning.kept.all();
+                self.outbox.push(client, Answer::new(request, Reply::Kept(kept)));
+            }
+            ClientCommand::Abandon => self.abandon(),
+            // They were handled on receipt; one that a modifier adds comes too late.
+            ClientCommand::Status { .. }
+            | ClientCommand::Cancel { .. }
+            | ClientCommand::Detach { .. } => {}
             ClientCommand::Run(_) | ClientCommand::Free(_) | ClientCommand::Invoke(_) => {}
         }
         Ok(())
+    }
+
+    /// Frees what is not kept, and forgets what only the client that is gone refers to.
+    fn abandon(&mut self) {
+        let Planning { catalogue, templates, plans, recent, kept } = &mut self.session.planning;
+        catalogue.abandon(&kept.tensors(), self.streams);
+        (*plans, *recent) = Default::default();
+        if !self.session.queue.is_expanded {
+            // Otherwise they are those of the client that attached since.
+            *templates = Default::default();
+        }
     }
 
     fn create(&mut self, create: Create) -> Result<(), String> {

@@ -5,8 +5,9 @@
 //!
 //! - [`dispatcher`]: the state machine; routes messages to the parts below. [`peer`]: the other ends
 //!   of links, and what arrives from them and is sent to them; [`peers`]: all of them.
-//! - [`sessions`]: per-client state, in parts, and its phases; [`numbers`]: how sessions and lanes are numbered; [`queue`]:
-//!   batches not planned yet; [`flow`]: credit for what is in flight; [`unread`]: values that a
+//! - [`sessions`]: per-client state, in parts, and its phases; [`named`]: names of sessions, and what
+//!   they keep; [`numbers`]: how sessions and lanes are numbered; [`queue`]: batches not planned yet;
+//!   [`flow`]: credit for what is in flight; [`unread`]: values that a
 //!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
 //! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next;
 //!   [`shares`]: the device time that sessions are entitled to and use, over windows.
@@ -30,6 +31,7 @@ mod flow;
 mod forward;
 mod journal;
 mod lineage;
+mod named;
 mod numbers;
 mod observability;
 mod pages;

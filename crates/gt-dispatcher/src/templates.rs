@@ -122,10 +122,11 @@ impl ClientTemplates {
         commands: &mut Vec<ClientCommand>,
         plans: &mut PlanCache,
     ) -> Result<(), TemplateError> {
-        use ClientCommand::{Define, Forget, Invoke};
+        use ClientCommand::{Abandon, Define, Forget, Invoke};
         // A `Forget` left in the queue would later forget a template defined after it.
-        let is_of_template =
-            |command: &ClientCommand| matches!(command, Define(_) | Forget { .. } | Invoke(_));
+        let is_of_template = |command: &ClientCommand| {
+            matches!(command, Define(_) | Forget { .. } | Invoke(_) | Abandon)
+        };
         if !commands.iter().any(is_of_template) {
             return Ok(());
         }
@@ -144,6 +145,10 @@ impl ClientTemplates {
                     let (instance, freed) = self.take(&invocation)?;
                     plain.append(&mut expand(instance, &invocation, freed));
                     plain.extend(invocation.others.into_iter().map(ClientCommand::Free));
+                }
+                Abandon => {
+                    *self = ClientTemplates::default();
+                    plain.push(Abandon);
                 }
                 other => plain.push(other),
             }

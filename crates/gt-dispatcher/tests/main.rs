@@ -1,5 +1,6 @@
 //! Tests of the dispatcher's public API, in one program that is linked once.
 
+mod attachment;
 mod bad_batches;
 mod bad_input;
 mod common;

@@ -228,7 +228,7 @@ fn sessions_of_absent_clients_count_and_are_named() {
     let one = PolicyRule { sessions: Some(1), ..PolicyRule::default() };
     let mut world = World::new(1, ada(one));
     world.connect(11, "ada", "");
-    world.dispatcher.set_away(PeerId::client(11), true);
+    world.dispatcher.set_away(Duration::ZERO, PeerId::client(11), true);
     world.out();
     let out = world.connect(12, "ada", "");
     let reason = refusal(&out).unwrap();

@@ -72,7 +72,7 @@ pub mod template;
 pub mod trace;
 pub mod wire;
 
-pub use command::{ClientCommand, Create, Rescale, WorkerCommand};
+pub use command::{ClientCommand, Create, Kept, KeptTensor, Rescale, StreamNumbers, WorkerCommand};
 pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
 pub use error::{Error, Result};
@@ -80,6 +80,7 @@ pub use exchange::{Exchange, Piece};
 pub use fabric::{EngineCollective, Fabric};
 pub use ids::{Incarnation, LaneId, SessionId, SlotId, TransferId, WorkerId};
 pub use instruction::{Attribute, Attributes, Instruction, Operand, RequestId, SourceId, TensorId};
+pub use message::Attach;
 pub use operation::{Graph, Meta, Operation, Var};
 pub use origin::SessionOrigin;
 pub use scalar::Scalar;

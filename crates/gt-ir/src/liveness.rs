@@ -55,6 +55,10 @@ impl Effects {
                 let reads = save.tensors.iter().copied().collect();
                 Effects { reads, is_needed: true, ..Effects::default() }
             }
+            ClientCommand::Keep(kept) => {
+                let reads = kept.tensors.iter().map(|tensor| tensor.id).collect();
+                Effects { reads, is_needed: true, ..Effects::default() }
+            }
             ClientCommand::Invoke(_) => return None,
             _ => Effects { is_needed: true, ..Effects::default() },
         })

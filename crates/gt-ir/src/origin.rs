@@ -63,12 +63,17 @@ impl SessionOrigin {
     /// Returns the name of a session that people see: `train.py ada@box #3`. A user whom the
     /// client's key proves replaces the one that the client names.
     pub fn label(&self, proven: &str, number: SessionId) -> String {
+        format!("{} #{number}", self.holder(proven))
+    }
+
+    /// Returns the program with its user and machine: `train.py ada@box`, as in [`Self::label`].
+    pub fn holder(&self, proven: &str) -> String {
         let user = if proven.is_empty() { &self.user } else { proven };
         let SessionOrigin { program, host, .. } = self;
         match (user.is_empty(), host.is_empty()) {
-            (true, true) => format!("{program} #{number}"),
-            (false, true) => format!("{program} {user} #{number}"),
-            (_, false) => format!("{program} {user}@{host} #{number}"),
+            (true, true) => program.clone(),
+            (false, true) => format!("{program} {user}"),
+            (_, false) => format!("{program} {user}@{host}"),
         }
     }
 }

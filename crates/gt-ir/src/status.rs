@@ -127,6 +127,10 @@ pub struct SessionStatus {
     pub recoveries: u64,
     /// Why its tensors would be lost if a worker were; empty if they would not.
     pub unkept: String,
+    /// The number of its tensors.
+    pub tensors: u64,
+    /// Its name among its user's sessions, if it has one: then it continues without its client.
+    pub named: Option<NamedSession>,
     pub waits: Waits,
     /// The other sessions with work on the workers that it waits for; those that have used the most
     /// device time first.
@@ -135,7 +139,7 @@ pub struct SessionStatus {
 
 record!(struct SessionStatus {
     number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
-    anticipated, anticipations, windows, recoveries, unkept, waits, behind,
+    anticipated, anticipations, windows, recoveries, unkept, tensors, named, waits, behind,
 });
 
 impl SessionStatus {
@@ -145,6 +149,21 @@ impl SessionStatus {
         Some(Duration::from_nanos(mean as u64))
     }
 }
+
+/// A session that continues without its client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedSession {
+    pub name: String,
+    /// Whether a token is needed to attach to it.
+    pub is_private: bool,
+    pub is_detached: bool,
+    /// When its client attached to it, or left, since the dispatcher started.
+    pub since: Duration,
+    /// The number of names under which it keeps tensors.
+    pub kept: u64,
+}
+
+record!(struct NamedSession { name, is_private, is_detached, since, kept });
 
 /// A user, with the totals of the user's sessions.
 #[derive(Clone, PartialEq, Debug, Default)]

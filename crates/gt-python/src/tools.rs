@@ -138,6 +138,28 @@ fn explain_wait(
     py.detach(|| gt_tools::explain_wait::run(&target, session)).map_err(to_python)
 }
 
+/// Return a text that lists the sessions of the key's user.
+#[pyfunction]
+#[pyo3(signature = (address=None, process=None, key_file=None, insecure=false))]
+fn list_sessions(
+    py: Python<'_>,
+    address: Option<String>,
+    process: Option<u32>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+) -> PyResult<String> {
+    let target = WatchTarget { address, process, key_file, insecure };
+    py.detach(|| gt_tools::sessions::run(&target)).map_err(to_python)
+}
+
+/// Return the address of the only server on this machine, or of the one in a process.
+#[pyfunction]
+#[pyo3(signature = (process=None))]
+fn only_server(py: Python<'_>, process: Option<u32>) -> PyResult<String> {
+    let target = WatchTarget { process, ..WatchTarget::default() };
+    py.detach(|| target.server()).map_err(to_python)
+}
+
 /// How long idle workers may take to answer.
 const IDLE_ANSWER: Duration = Duration::from_millis(200);
 
@@ -295,6 +317,11 @@ fn convert_session<'py>(
     dict.set_item("spilled_bytes", session.spilled)?;
     dict.set_item("recoveries", session.recoveries)?;
     dict.set_item("unkept", &session.unkept)?;
+    dict.set_item("tensors", session.tensors)?;
+    let named = session.named.as_ref();
+    dict.set_item("session_name", named.map(|named| &named.name))?;
+    dict.set_item("detached", named.is_some_and(|named| named.is_detached))?;
+    dict.set_item("kept", named.map_or(0, |named| named.kept))?;
     set_entitlement(&dict, &session.entitlement)?;
     dict.set_item("share", session.share)?;
     dict.set_item("device_seconds", session.busy.as_secs_f64())?;
@@ -330,6 +357,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(top, module)?)?;
     module.add_function(wrap_pyfunction!(explain_wait, module)?)?;
+    module.add_function(wrap_pyfunction!(list_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(only_server, module)?)?;
     module.add_function(wrap_pyfunction!(visualize, module)?)?;
     module.add_function(wrap_pyfunction!(get_status, module)?)
 }

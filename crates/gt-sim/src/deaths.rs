@@ -35,6 +35,8 @@ struct DeathSchedule {
     steps: usize,
     /// The faults, each after a number of messages.
     faults: Vec<(u64, Fault)>,
+    /// The steps after which the client dies, and another one continues with what it kept.
+    successions: Vec<usize>,
 }
 
 impl DeathSchedule {
@@ -51,6 +53,7 @@ impl DeathSchedule {
             spills: chance.below(4) == 0,
             steps: 8 + chance.below(24) as usize,
             faults: Vec::new(),
+            successions: Vec::new(),
         };
         let mut at = 0;
         for _ in 0..1 + chance.below(3) {
@@ -76,6 +79,13 @@ impl DeathSchedule {
             }
         }
         schedule.faults.sort_by_key(|(at, _)| *at);
+        let mut clients = Chance::new(seed ^ 0xC11E_0000_0000_0000);
+        if clients.below(3) == 0 {
+            let steps = schedule.steps as u64;
+            let deaths = 0..1 + clients.below(3);
+            schedule.successions = deaths.map(|_| clients.below(steps) as usize).collect();
+            schedule.successions.sort_unstable();
+        }
         schedule
     }
 
@@ -126,7 +136,8 @@ pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
         format!("{wrong}\n  seed {seed}: {schedule:?}\n  again: make chaos FIRST={seed} COUNT=1")
     };
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        (train(seed, &schedule, &[]), train(seed, &schedule, &schedule.faults))
+        let undisturbed = train(seed, &schedule, &[], &[]);
+        (undisturbed, train(seed, &schedule, &schedule.faults, &schedule.successions))
     }));
     let Ok((undisturbed, disturbed)) = ran else { return Err(tell("panic: see above".into())) };
     let wanted = undisturbed.map_err(|lost| tell(format!("undisturbed: {}", lost.error)))?;
@@ -155,6 +166,7 @@ fn train(
     seed: u64,
     schedule: &DeathSchedule,
     faults: &[(u64, Fault)],
+    successions: &[usize],
 ) -> std::result::Result<Vec<Vec<u64>>, LoopError> {
     let bytes = schedule.lineage;
     let time = Duration::from_secs(5);
@@ -178,14 +190,29 @@ fn train(
     let begun = world.delivered;
     faults.iter().for_each(|(at, fault)| world.plan_fault(begun + at, *fault));
     let world = Arc::new(Mutex::new(world));
-    let (session, client) = driver::connect(&world);
-    // Until a tensor is sharded, each worker that joins adds a slot.
-    let told = session.rescale(Some(schedule.workers as u32), None);
-    told.map_err(|error| LoopError { error, is_told: false })?;
-    session.set_hot_paths(Settings { enabled: true, threshold: 3, compile: false });
-    let trained = train_on(&session, seed, schedule.steps);
-    let world = world.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    trained.map_err(|error| LoopError { error, is_told: world.unkept.contains(&client) })
+    let mut values = Vec::new();
+    let ends = successions.iter().map(|step| step + 1).chain([schedule.steps]);
+    for (clients, end) in ends.enumerate() {
+        let is_last = end == schedule.steps && clients == successions.len();
+        let failed = |error| LoopError { error, is_told: false };
+        let (session, client) = match successions {
+            [] => driver::connect(&world),
+            _ => driver::attach(&world, "loop")
+                .map(|(it, client, _)| (it, client))
+                .map_err(failed)?,
+        };
+        // Until a tensor is sharded, each worker that joins adds a slot.
+        session.rescale(Some(schedule.workers as u32), None).map_err(failed)?;
+        session.set_hot_paths(Settings { enabled: true, threshold: 3, compile: false });
+        let trained = train_on(&session, seed, &mut values, end, is_last, !successions.is_empty());
+        let mut world = world.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let is_told = world.unkept.contains(&client);
+        trained.map_err(|error| LoopError { error, is_told })?;
+        if !is_last {
+            world.kill_client(client);
+        }
+    }
+    Ok(values)
 }
 
 /// Why a loop ended early.
@@ -195,33 +222,75 @@ struct LoopError {
     is_told: bool,
 }
 
-/// Trains in a session.
-fn train_on(session: &Session, seed: u64, steps: usize) -> Result<Vec<Vec<u64>>> {
-    let mut chance = Chance::new(seed);
-    let mut random = |dims: &[usize]| {
-        let count = dims.iter().product();
-        let values: Vec<f32> =
-            (0..count).map(|_| chance.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0).collect();
-        Tensor::from_slice(session, &values, dims)
-    };
+/// What a loop continues from: its data, weights and velocity, and the steps done.
+struct LoopState {
+    tensors: [Tensor; 4],
+    step: usize,
+}
+
+impl LoopState {
+    /// Returns the state that the session keeps, or the first one.
+    fn of(session: &Session, seed: u64) -> Result<LoopState> {
+        if let Some(kept) = session.kept("loop") {
+            let step = u64::from_le_bytes(kept.structure[..8].try_into().expect("as kept"));
+            let Ok(tensors) = kept.tensors.try_into() else { unreachable!("four were kept") };
+            return Ok(LoopState { tensors, step: step as usize });
+        }
+        let mut chance = Chance::new(seed);
+        let mut random = |dims: &[usize]| random(session, &mut chance, dims);
+        let (x, t, weights) = (random(&[13, 6])?, random(&[13, 5])?, random(&[6, 5])?);
+        let velocity = Tensor::full(session, Shape::new(&[6, 5])?, 0.0, DType::F32)?;
+        Ok(LoopState { tensors: [x, t, weights, velocity], step: 0 })
+    }
+
+    fn keep(&self, session: &Session) -> Result<()> {
+        let step = (self.step as u64).to_le_bytes().to_vec();
+        session.keep("loop", step.into(), &self.tensors)
+    }
+}
+
+fn random(session: &Session, chance: &mut Chance, dims: &[usize]) -> Result<Tensor> {
+    let count = dims.iter().product();
+    let values: Vec<f32> =
+        (0..count).map(|_| chance.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0).collect();
+    Tensor::from_slice(session, &values, dims)
+}
+
+/// Trains in a session up to the step `end`, from where its predecessor was.
+fn train_on(
+    session: &Session,
+    seed: u64,
+    values: &mut Vec<Vec<u64>>,
+    end: usize,
+    is_last: bool,
+    keeps: bool,
+) -> Result<()> {
     signal::enter(SCOPE, None)?;
     let trained = (|| {
-        let (x, t) = (random(&[13, 6])?, random(&[13, 5])?);
-        let mut weights = random(&[6, 5])?;
-        let mut velocity = Tensor::full(session, Shape::new(&[6, 5])?, 0.0, DType::F32)?;
-        let mut values = Vec::new();
-        for step in 0..steps {
-            let off = x.matmul(&weights)?.sub(&t)?;
+        let mut state = LoopState::of(session, seed)?;
+        // Steps that were not kept are done again.
+        values.truncate(state.step / 3);
+        while state.step < end {
+            let [x, t, weights, velocity] = &state.tensors;
+            let off = x.matmul(weights)?.sub(t)?;
             let gradient = x.t()?.matmul(&off)?;
-            velocity = velocity.mul(0.9)?.add(&gradient)?;
-            weights = weights.sub(&velocity.mul(0.003)?)?;
-            if step % 3 == 2 {
+            let velocity = velocity.mul(0.9)?.add(&gradient)?;
+            let weights = weights.sub(&velocity.mul(0.003)?)?;
+            if state.step % 3 == 2 {
                 values.push(bits(&off.mul(&off)?.sum(&[], false)?)?);
             }
+            state.tensors = [x.clone(), t.clone(), weights, velocity];
+            state.step += 1;
+            if keeps && state.step % 4 == 0 {
+                state.keep(session)?;
+            }
         }
-        values.push(bits(&weights.t()?.sum(&[1], false)?)?);
-        values.push(bits(&weights)?);
-        Ok::<_, ClientError>(values)
+        if is_last {
+            let weights = &state.tensors[2];
+            values.push(bits(&weights.t()?.sum(&[1], false)?)?);
+            values.push(bits(weights)?);
+        }
+        Ok::<_, ClientError>(())
     })();
     signal::exit(SCOPE)?;
     trained

@@ -19,6 +19,10 @@ use crate::world::World;
 impl World {
     /// Puts a message on a client's link.
     pub fn send_from_client(&mut self, client: PeerId, message: impl Into<FromPeer>) {
+        if !self.mailboxes.contains_key(&client) {
+            // It was killed.
+            return;
+        }
         let message = message.into();
         if let FromPeer::Client(ClientToServer::Stream(commands)) = &message {
             let weight: u64 = commands.iter().map(ClientCommand::weight).sum();

@@ -8,7 +8,7 @@ use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result, Session};
 use gt_dispatcher::{PeerId, ToPeer};
 use gt_ir::message::{Answer, ClientToServer, Goodbye, ServerToClient, Welcome};
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, StreamNumbers};
 use rustc_hash::FxHashMap;
 
 use crate::world::World;
@@ -21,6 +21,7 @@ struct SimDriver {
     client: PeerId,
     answers: Mutex<FxHashMap<RequestId, Answer>>,
     in_flight: AtomicU64,
+    numbers: StreamNumbers,
     /// Why the session has ended, if it has.
     ended: Mutex<Option<String>>,
 }
@@ -28,21 +29,64 @@ struct SimDriver {
 /// Connects a session to a world; returns it and its client's link.
 pub fn connect(world: &Arc<Mutex<World>>) -> (Session, PeerId) {
     let client = lock(world).add_client();
-    connected(world, client)
+    connected(world, client, StreamNumbers::default())
 }
 
 /// Like [`connect`], with a key of this user.
 pub fn connect_as(world: &Arc<Mutex<World>>, user: &str) -> (Session, PeerId) {
     let client = lock(world).add_client_of(Some(user));
-    connected(world, client)
+    connected(world, client, StreamNumbers::default())
 }
 
-fn connected(world: &Arc<Mutex<World>>, client: PeerId) -> (Session, PeerId) {
+/// Attaches to a session by its name, or begins it. Returns also whether it
+/// existed before.
+///
+/// # Errors
+/// Nothing will ever answer, or the session is lost.
+pub fn attach(world: &Arc<Mutex<World>>, name: &str) -> Result<(Session, PeerId, bool)> {
+    'again: loop {
+        let client = lock(world).add_attaching(name);
+        loop {
+            let mut all = lock(world);
+            for message in all.receive(client) {
+                match message {
+                    // The dispatcher has restarted before the client knew of its session.
+                    ToPeer::Welcome(Welcome::Client(welcome)) if welcome.is_renewed => {
+                        all.kill_client(client);
+                        continue 'again;
+                    }
+                    ToPeer::Welcome(Welcome::Client(welcome)) => {
+                        drop(all);
+                        let (session, client) = connected(world, client, welcome.numbers);
+                        if welcome.is_attached {
+                            session.read_kept(&mut || false)?;
+                        }
+                        return Ok((session, client, welcome.is_attached));
+                    }
+                    ToPeer::Goodbye(goodbye) => {
+                        return Err(ClientError::Connection(goodbye.reason));
+                    }
+                    _ => {}
+                }
+            }
+            if !all.step() {
+                return Err(ClientError::Connection("nothing will ever answer".into()));
+            }
+        }
+    }
+}
+
+fn connected(
+    world: &Arc<Mutex<World>>,
+    client: PeerId,
+    numbers: StreamNumbers,
+) -> (Session, PeerId) {
     let driver = SimDriver {
         world: Arc::clone(world),
         client,
         answers: Mutex::default(),
         in_flight: AtomicU64::new(0),
+        numbers,
         ended: Mutex::default(),
     };
     (Session::new(Arc::new(driver)), client)
@@ -133,6 +177,10 @@ impl Driver for SimDriver {
     fn close(&self) {
         let goodbye = Goodbye { reason: "the client is done".into() };
         lock(&self.world).send_from_client(self.client, goodbye);
+    }
+
+    fn numbers(&self) -> StreamNumbers {
+        self.numbers
     }
 
     fn data_roots(&self) -> Option<Vec<String>> {

@@ -4,8 +4,9 @@ use gt_ir::instruction::Results;
 use gt_ir::signal::Shard;
 use gt_ir::template::{Bindings, IterationPart, Step, TemplateBuilder};
 use gt_ir::{
-    Attribute, ClientCommand, Content, Create, DType, Instruction, Invocation, Meta, Operand,
-    Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, ops,
+    Attribute, ClientCommand, Content, Create, DType, Instruction, Invocation, Kept, KeptTensor,
+    Meta, Operand, Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId,
+    ops,
 };
 
 /// A valid stream.
@@ -63,6 +64,12 @@ pub fn honest() -> Vec<ClientCommand> {
     stream.commands.extend([
         ClientCommand::Explain { request, begin: false },
         ClientCommand::Strict { limit: Some(8) },
+        ClientCommand::Keep(Box::new(Kept {
+            name: "model".into(),
+            structure: "{}".into(),
+            tensors: vec![KeptTensor { id: TensorId(0), meta: stream.metas[0] }],
+        })),
+        ClientCommand::Kept { request: RequestId(90) },
         ClientCommand::Statistics { request: RequestId(51) },
         ClientCommand::Locate { request: RequestId(52), tensor: TensorId(0) },
         ClientCommand::Cancel { request: RequestId(51) },

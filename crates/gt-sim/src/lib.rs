@@ -4,7 +4,7 @@
 //! those of different links overtake each other. Workers and clients can die at any moment. All
 //! randomness comes from one seed, so that a failure can be replayed.
 //!
-//! - [`World`]: dispatcher, workers and the clock; `links`: messages in flight; `delivery`: their
+//! - [`World`]: dispatcher, workers and the clock; `clients`: their hellos and ends; `links`: messages in flight; `delivery`: their
 //!   receipt; `meetings`: engines' collective calls; `accounts`: counters.
 //! - [`faults`]: links that break, are slow or silent; workers that crash and restart.
 //! - [`driver`]: runs a real client session in a world.
@@ -19,6 +19,7 @@
 mod accounts;
 mod chance;
 pub mod chaos;
+mod clients;
 pub mod deaths;
 mod delivery;
 pub mod driver;

@@ -3,8 +3,8 @@
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::template::{Argument, Name, Step};
 use gt_ir::{
-    Attribute, ClientCommand, DType, Instruction, Meta, Operand, RequestId, Scalar, Shape,
-    TensorId, ops,
+    Attribute, ClientCommand, DType, Instruction, KeptTensor, Meta, Operand, RequestId, Scalar,
+    Shape, TensorId, ops,
 };
 
 /// Decisions drawn from bytes; 0 when none are left.
@@ -146,9 +146,16 @@ fn change(command: &mut ClientCommand, choices: &mut Choices) {
         ClientCommand::Forget { template } => *template = choices.word(),
         ClientCommand::Strict { limit } => *limit = Some(choices.number()),
         ClientCommand::Rescale(rescale) => rescale.slots = Some(choices.word()),
+        ClientCommand::Keep(kept) => {
+            let tensor = KeptTensor { id: choices.id(), meta: choices.meta() };
+            kept.tensors.push(tensor);
+        }
+        ClientCommand::Unkeep { .. } | ClientCommand::Abandon => {}
         ClientCommand::Cancel { request }
         | ClientCommand::Statistics { request }
         | ClientCommand::Explain { request, .. }
+        | ClientCommand::Kept { request }
+        | ClientCommand::Detach { request, .. }
         | ClientCommand::Status { request } => *request = RequestId(choices.number()),
     }
 }

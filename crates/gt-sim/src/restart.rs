@@ -168,7 +168,17 @@ impl World {
         for session in history.take_sessions() {
             let known = session.hello.resume.as_ref().map_or(0, |resume| resume.token);
             let client = kept.clients.keys().find(|client| token(**client) == known).copied();
-            let Some(client) = client.filter(|client| self.is_connected(*client)) else { continue };
+            let Some(client) = client else { continue };
+            if !self.is_connected(client) {
+                if session.is_named() {
+                    let is_detached = session.is_detached;
+                    let adopted = self.dispatcher.adopt(self.now, client, session);
+                    if adopted.is_ok() && !is_detached {
+                        self.dispatcher.disconnect(self.now, client, "it did not come back");
+                    }
+                }
+                continue;
+            }
             let received = session.received;
             match self.dispatcher.adopt(self.now, client, session) {
                 Ok(()) => drop(taken.insert(client, received)),
@@ -184,8 +194,9 @@ impl World {
         }
         kept.records = self.dispatcher.keep_journal().iter().map(read_back).collect();
         kept.durable = kept.records.len();
-        kept.clients.retain(|client, _| self.is_connected(*client));
-        let ends: Vec<PeerId> = kept.clients.keys().copied().collect();
+        // Those that are gone may have left named sessions, which their tokens identify.
+        let ends = kept.clients.keys().copied().filter(|client| self.is_connected(*client));
+        let ends: Vec<PeerId> = ends.collect();
         for client in ends {
             let Some(end) = kept.clients.get_mut(&client) else { continue };
             let base = taken.get(&client).map_or(0, |received| end.acknowledged.max(*received));

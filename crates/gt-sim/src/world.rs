@@ -8,8 +8,8 @@ use std::time::Duration;
 use gt_dispatcher::rules::Rules;
 use gt_dispatcher::{Dispatcher, Limits, PeerId, ToPeer};
 use gt_engine_native::NativeEngine;
-use gt_ir::message::{Badge, ClientHello, Hello, Resume, Role, WorkerHello, WorkerToServer};
-use gt_ir::{SessionOrigin, TensorData, WorkerId};
+use gt_ir::message::{Hello, Role, WorkerHello, WorkerToServer};
+use gt_ir::{TensorData, WorkerId};
 use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
@@ -223,26 +223,6 @@ impl World {
         self.dispatcher.set_rules(self.now, rules);
     }
 
-    /// Connects a client without a user.
-    pub fn add_client(&mut self) -> PeerId {
-        self.add_client_of(None)
-    }
-
-    /// Connects a client, of this user.
-    pub fn add_client_of(&mut self, user: Option<&str>) -> PeerId {
-        let peer = self.new_peer(Role::Client);
-        self.mailboxes.insert(peer, Vec::new());
-        self.credit.insert(peer, 0);
-        let badge = |user: &str| Badge { user: user.into(), team: String::new(), proof: [0; 32] };
-        let hello = ClientHello {
-            badge: user.map(|user| Box::new(badge(user))),
-            resume: self.token(peer).map(|token| Box::new(Resume::new(token))),
-            ..ClientHello::new(SessionOrigin::new(format!("client-{}", peer.number)))
-        };
-        self.send_to_server(peer, Hello::Client(hello));
-        peer
-    }
-
     pub(crate) fn new_peer(&mut self, role: Role) -> PeerId {
         self.next_peer += 1;
         PeerId { role, number: self.next_peer - 1 }
@@ -255,13 +235,7 @@ impl World {
         self.cut(worker, "killed");
     }
 
-    /// Kills a client, without a goodbye.
-    pub fn kill_client(&mut self, client: PeerId) {
-        self.mailboxes.remove(&client);
-        self.cut(client, "killed");
-    }
-
-    fn cut(&mut self, peer: PeerId, reason: &str) {
+    pub(crate) fn cut(&mut self, peer: PeerId, reason: &str) {
         self.links.drop_flights(peer);
         self.waiting
             .values_mut()

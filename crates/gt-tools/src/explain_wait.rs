@@ -194,6 +194,8 @@ mod tests {
                 .map(|(_, length)| WindowUse { used: length / 4, entitled: length / 2 }),
             recoveries: 0,
             unkept: String::new(),
+            tensors: 0,
+            named: None,
             waits,
             behind: Vec::new(),
         }

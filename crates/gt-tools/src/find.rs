@@ -31,6 +31,22 @@ impl WatchTarget {
         Ok(Watcher::attach(&found, self.key_file.as_deref(), self.insecure)?)
     }
 
+    /// Returns the address of the only server on this machine, or of the one that is named.
+    ///
+    /// # Errors
+    /// There is none, or several; or it is a program that runs its own workers.
+    pub fn server(&self) -> Result<String, ToolError> {
+        if let Some(address) = &self.address {
+            return Ok(address.clone());
+        }
+        match self.choose(running()?)? {
+            Found::Server { address, .. } => Ok(address),
+            Found::Embedded { process, .. } => Err(ToolError::BadOption(format!(
+                "process {process} runs its own workers: its sessions end with it\n  hint: name a server, as --port 9000"
+            ))),
+        }
+    }
+
     fn choose(&self, found: Vec<Found>) -> Result<Found, ToolError> {
         if let Some(wanted) = self.process {
             let is_wanted = |found: &&Found| match found {

@@ -1,5 +1,7 @@
 //! Numbers and waits as readable text.
 
+use std::time::Duration;
+
 use gt_ir::status::{Status, WINDOWS, Waits, WindowUse};
 
 /// `1.5 MB`
@@ -50,6 +52,16 @@ pub fn duration(seconds: f64) -> String {
         s if s >= 1.0 => format!("{s:.2} s"),
         s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
         s => format!("{:.1} us", s * 1e6),
+    }
+}
+
+/// `3 min`
+pub fn age(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 172_800.. => format!("{} days", seconds / 86_400),
+        seconds @ 7200.. => format!("{} h", seconds / 3600),
+        seconds @ 120.. => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
     }
 }
 
@@ -108,8 +120,6 @@ pub fn asker_waits(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use gt_ir::SessionId;
-    use std::time::Duration;
-
     use gt_ir::TensorId;
     use gt_ir::status::{AwaitedTensor, SessionStatus};
 
@@ -151,6 +161,8 @@ mod tests {
             windows: Default::default(),
             recoveries: 0,
             unkept: String::new(),
+            tensors: 0,
+            named: None,
             waits,
             behind: Vec::new(),
         };

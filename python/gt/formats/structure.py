@@ -26,14 +26,14 @@ _SEQUENCES: dict[str, type] = {
 }
 
 
-def describe(value: Any) -> tuple[str, list[tuple[str, Tensor]]]:
-    """Return a structure as JSON, and its tensors with names.
+def describe(value: Any, call: str = "save") -> tuple[str, list[tuple[str, Tensor]]]:
+    """Return a structure as JSON, and its tensors with names, for a function in messages.
 
     Raises:
         TypeError: the structure contains an unsupported value; the message says where.
         ValueError: a container contains itself, or is nested too deep.
     """
-    writer = _Writer()
+    writer = _Writer(call)
     written = writer.write(value, ())
     return json.dumps(written), writer.tensors
 
@@ -65,7 +65,8 @@ _DEEPEST = 100
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, call: str) -> None:
+        self._call = call
         self.tensors: list[tuple[str, Tensor]] = []
         self._names: dict[int, str] = {}
         #: The objects and tensors whose `id` is known, which therefore must stay alive.
@@ -80,9 +81,11 @@ class _Writer:
         if id(value) in self._numbers and (not is_around or hasattr(value, "__dict__")):
             return {"is": "again", "object": self._numbers[id(value)]}
         if is_around:
-            raise ValueError(f"save: the {type(value).__name__}{_at(path)} contains itself")
+            raise ValueError(f"{self._call}: the {type(value).__name__}{_at(path)} contains itself")
         if len(self._around) > _DEEPEST:
-            raise ValueError(f"save: containers are nested more than {_DEEPEST} deep{_at(path)}")
+            raise ValueError(
+                f"{self._call}: containers are nested more than {_DEEPEST} deep{_at(path)}"
+            )
         self._around.append(value)
         try:
             return self._described(value, path)
@@ -127,7 +130,7 @@ class _Writer:
             written = objects.describe(value, write)
             if written is not None:
                 return {**written, "number": number}
-        raise TypeError(_cannot(value, path))
+        raise TypeError(_cannot(self._call, value, path))
 
     def _dict(self, value: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
         items = [
@@ -147,7 +150,7 @@ class _Writer:
             return {**self._tensor(_gt.tensor(value), path), "is": "array"}
         if isinstance(value, (np.bool_, np.number)) and type(value.item()) in (*_PLAIN, complex):
             return self._described(value.item(), path)
-        raise TypeError(_cannot(value, path))
+        raise TypeError(_cannot(self._call, value, path))
 
     def _tensor(self, tensor: Tensor, path: tuple[str, ...]) -> dict[str, Any]:
         known = self._names.get(id(tensor))
@@ -185,20 +188,21 @@ _PLAIN = (bool, int, float, str)
 _TABLES = ("_modules", "_parameters", "_buffers")
 
 
-def _cannot(value: Any, path: tuple[str, ...]) -> str:
+def _cannot(call: str, value: Any, path: tuple[str, ...]) -> str:
     kind = type(value).__name__
     if isinstance(value, gt.optim.Optimizer):
-        hint = "save its state_dict()"
+        hint = f"{call} its state_dict()"
     elif isinstance(value, gt.nn.Module):
-        hint = "save its state_dict(), or define its class at the top of a module"
+        hint = f"{call} its state_dict(), or define its class at the top of a module"
     elif callable(value):
         hint = "functions and classes are saved by name, so define it at the top of a module"
     else:
         hint = (
-            "save tensors, arrays, numbers, strings, containers of them, and objects of classes "
+            f"{call} tensors, arrays, numbers, strings, containers of them, and objects of classes "
             "that are defined at the top of a module"
         )
-    return f"save: {kind}{_at(path)} cannot be saved\n  hint: {hint}"
+    what = "kept" if call == "keep" else "saved"
+    return f"{call}: {kind}{_at(path)} cannot be {what}\n  hint: {hint}"
 
 
 def _at(path: tuple[str, ...]) -> str:

@@ -112,6 +112,7 @@ impl Session {
             true_count: AtomicI64::new(UNKNOWN_COUNT),
             element: OnceLock::from(element),
             is_committed: AtomicBool::new(false),
+            is_kept: AtomicBool::new(false),
             batched: None,
         })
     }

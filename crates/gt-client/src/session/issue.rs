@@ -40,6 +40,8 @@ pub(crate) struct StreamValue {
     pub(crate) element: OnceLock<BlockElement>,
     /// Whether a commit was issued that may assign it another value.
     pub(super) is_committed: AtomicBool,
+    /// Whether its session keeps its tensor under a name, or did.
+    pub(super) is_kept: AtomicBool,
     /// The value with the batch axis that it hides, inside `vmap`.
     pub(crate) batched: Option<Box<BatchedValue>>,
 }
@@ -55,6 +57,7 @@ impl StreamValue {
             true_count: AtomicI64::new(UNKNOWN_COUNT),
             element: OnceLock::new(),
             is_committed: AtomicBool::new(self.is_committed()),
+            is_kept: AtomicBool::new(false),
             batched: Some(Box::new(batched)),
         }
     }
@@ -99,6 +102,7 @@ impl Drop for StreamValue {
         // A value that hides an axis refers to the value that has it.
         if self.batched.is_none()
             && let Some(&id) = self.id.get()
+            && (!*self.is_kept.get_mut() || self.session.drop_kept_value(id))
         {
             self.session.0.push(ClientCommand::Free(id));
         }
@@ -172,6 +176,7 @@ impl Session {
             true_count: AtomicI64::new(UNKNOWN_COUNT),
             element: OnceLock::new(),
             is_committed: AtomicBool::new(false),
+            is_kept: AtomicBool::new(false),
             batched: None,
         })
     }

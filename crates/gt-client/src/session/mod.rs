@@ -4,10 +4,12 @@
 //! - [`outbox`]: the shared state of a session's clones: the stream behind a lock, and the driver.
 //! - [`issue`]: appending instructions and data; the references to their results.
 //! - [`element`]: elements of a value, which are fetched in blocks.
+//! - [`kept`]: what it keeps under names.
 //! - [`request`]: requests to the dispatcher, and waiting for their answers.
 
 mod element;
 mod issue;
+mod kept;
 mod outbox;
 mod request;
 mod stream;
@@ -24,6 +26,7 @@ use crate::error::{ClientError, Result};
 use crate::hotpath;
 pub(crate) use element::{BlockElement, ElementBlock};
 pub(crate) use issue::{BatchedValue, StreamValue};
+pub use kept::KeptName;
 use outbox::SessionState;
 pub use request::{Asked, AskedStatus};
 pub(crate) use request::{PendingAnswer, error_in};
@@ -112,7 +115,7 @@ impl Session {
         invalidate_recording();
         let mut stream = self.0.lock();
         if stream.closed {
-            return Err(ClientError::Connection("the session is closed".into()));
+            return Err(stream.closed_error());
         }
         // It takes precedence over configurations.
         stream.slots = registry::slots();
@@ -191,6 +194,18 @@ impl Session {
         self.flush();
         self.0.lock().closed = true;
         self.0.driver.close();
+    }
+
+    /// Ends the session, also if it has a name.
+    pub fn end(&self) {
+        self.flush();
+        self.0.lock().closed = true;
+        self.0.driver.end();
+    }
+
+    /// Returns why the session is closed, if it is and there is more to say.
+    pub fn closing(&self) -> Option<String> {
+        self.0.lock().closing.clone()
     }
 
     /// Returns whether [`Session::close`] was called.

@@ -8,6 +8,7 @@ use gt_ir::message::Answer;
 use gt_ir::{ClientCommand, RequestId, Rescale, TensorData, TensorId};
 
 use super::MakeRoom;
+use super::kept::KeptRegistry;
 use super::stream::Stream;
 use crate::config::registry;
 use crate::context::names;
@@ -21,6 +22,8 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 pub(super) struct SessionState {
     pub(super) number: u64,
     stream: Mutex<Stream>,
+    /// Locked before the stream.
+    pub(super) kept: Mutex<KeptRegistry>,
     pub(super) driver: Arc<dyn Driver>,
     /// How a caller waits for room, if not as [`Session::wait_for_room`] does.
     pub(super) room: OnceLock<MakeRoom>,
@@ -36,7 +39,8 @@ impl SessionState {
     pub(super) fn new(driver: Arc<dyn Driver>) -> Arc<SessionState> {
         let inner = Arc::new(SessionState {
             number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
-            stream: Mutex::new(Stream::new(hotpath::Settings::from_env())),
+            stream: Mutex::new(Stream::new(hotpath::Settings::from_env(), driver.numbers())),
+            kept: Mutex::default(),
             room: OnceLock::new(),
             batches: driver.batches(),
             driver,

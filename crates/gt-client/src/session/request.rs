@@ -199,7 +199,7 @@ impl Session {
         invalidate_recording();
         let mut stream = self.0.lock();
         if stream.closed {
-            return Err(ClientError::Connection("the session is closed".into()));
+            return Err(stream.closed_error());
         }
         let request = stream.new_request();
         stream.push(command(request), 0, 0);

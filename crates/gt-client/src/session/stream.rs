@@ -1,8 +1,9 @@
 //! The unsent commands of a session.
 
-use gt_ir::{ClientCommand, Meta, RequestId, Rescale, TensorId};
+use gt_ir::{ClientCommand, Meta, RequestId, Rescale, StreamNumbers, TensorId};
 use rustc_hash::FxHashMap;
 
+use crate::error::ClientError;
 use crate::hotpath::{self, HotPathDetector, UninferredInstruction};
 
 /// A session's stream: commands enter the hot path detector, and leave it into the batch.
@@ -28,24 +29,27 @@ pub(super) struct Stream {
     pub(super) slots: Rescale,
     pub(super) strict: Option<u64>,
     pub(super) closed: bool,
+    /// Why it is closed, if there is more to say.
+    pub(super) closing: Option<String>,
 }
 
 impl Stream {
-    pub(super) fn new(settings: hotpath::Settings) -> Stream {
+    pub(super) fn new(settings: hotpath::Settings, numbers: StreamNumbers) -> Stream {
         Stream {
-            next_tensor: 0,
-            next_request: 0,
+            next_tensor: numbers.tensor,
+            next_request: numbers.request,
             detector: HotPathDetector::new(settings),
             batch: Vec::new(),
             weight: 0,
             work: 0,
-            submitted: 0,
+            submitted: numbers.tensor,
             held_work: 0,
-            next_tensor_at_flush: 0,
+            next_tensor_at_flush: numbers.tensor,
             signals: FxHashMap::default(),
             slots: Rescale::default(),
             strict: None,
             closed: false,
+            closing: None,
         }
     }
 
@@ -63,6 +67,12 @@ impl Stream {
         // A request is submitted with all earlier commands.
         self.submitted = self.next_tensor;
         id
+    }
+
+    /// Returns the error for the use of a closed session.
+    pub(super) fn closed_error(&self) -> ClientError {
+        let reason = self.closing.clone();
+        ClientError::Connection(reason.unwrap_or_else(|| "the session is closed".into()))
     }
 
     /// Appends a command, with the compiled region that it is issued in (0 for none), and its cost.

@@ -303,12 +303,29 @@ impl GatheredCall {
     }
 }
 
+impl Tensor {
+    /// Checks that it is a tensor of a session with values, for the function `call`.
+    ///
+    /// # Errors
+    /// It is of another session, or is mapped over by `vmap`.
+    pub(crate) fn check_in(&self, call: &str, session: &Session) -> Result<()> {
+        self.check_has_values(call)?;
+        let own = self.session();
+        if own.is(session) { Ok(()) } else { Err(two_sessions(call, session, &own)) }
+    }
+}
+
+/// Returns the error for tensors of two sessions.
 #[cold]
 pub(crate) fn two_sessions(operation: &str, first: &Session, second: &Session) -> ClientError {
     let line = |session: &Session| {
         let closed = if session.is_closed() { ", closed" } else { "" };
         format!("  session {}: {}{closed}", session.number(), session.describe())
     };
+    let closing = first.closing().or_else(|| second.closing());
+    if let Some(closing) = closing {
+        return ClientError::usage(format!("{operation}: {closing}"));
+    }
     let hint = if first.is_closed() || second.is_closed() {
         "a closed session's tensors are freed; create them again"
     } else {

@@ -4,7 +4,7 @@ use gt_ir::message::Reply;
 use gt_ir::stored::{Save, StoredValues, Written};
 use gt_ir::{ClientCommand, Content, SourceId, TensorId};
 
-use super::{Tensor, call};
+use super::Tensor;
 use crate::driver::Interrupt;
 use crate::error::Result;
 use crate::session::{PendingAnswer, Session, error_in};
@@ -52,10 +52,7 @@ impl Session {
         let tensors: Vec<Tensor> = tensors.iter().map(Tensor::without_history).collect();
         let mut ids: Vec<TensorId> = Vec::with_capacity(tensors.len());
         for tensor in &tensors {
-            tensor.check_has_values("save")?;
-            if !tensor.session().is(self) {
-                return Err(call::two_sessions("save", self, &tensor.session()));
-            }
+            tensor.check_in("save", self)?;
             ids.push(tensor.value().id());
         }
         let (folder, line) = (folder.to_string(), source::current());

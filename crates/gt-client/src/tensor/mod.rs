@@ -11,7 +11,7 @@
 //! - [`node`]: nodes of the tape; [`autocast`]: casts of operands; [`batched`]: inside `vmap`.
 //! - [`gradient`]: `requires_grad`, gradients and hooks.
 //! - [`fetch`]: fetching values; [`files`]: files that workers read and write;
-//!   [`placement`]: the workers of values; [`value_ref`]: references to values.
+//!   [`kept`]: tensors under names; [`placement`]: the workers of values; [`value_ref`]: references to values.
 
 mod apply;
 mod assign;
@@ -26,6 +26,7 @@ mod fetch;
 mod files;
 mod gradient;
 pub mod index;
+mod kept;
 pub mod matmul;
 mod methods;
 pub(crate) mod node;
@@ -47,6 +48,7 @@ use gt_ir::{DType, Meta, Shape};
 
 use crate::session::{Session, StreamValue};
 pub use files::AskedSave;
+pub use kept::KeptTensors;
 use node::TapeNode;
 pub(crate) use rollback::RollbackPoint;
 pub use value_ref::ValueRef;

@@ -39,6 +39,7 @@ impl Dispatcher {
         let number = session.log(&mut batch, frames, weight);
         session.account.instructions += weight;
         session.flow.awaits_credit = false;
+        session.queue.numbers.advance(&batch);
         session.account.note_activity(now);
         if self.observability.is_on() {
             let (label, number) = (&session.identity.label, session.identity.number);
@@ -53,6 +54,11 @@ impl Dispatcher {
             let status = Reply::Status(Box::new(self.status(now, peer)));
             self.outbox.push(peer, Answer::new(request, status));
             batch.pop();
+        }
+        if let Some(ClientCommand::Detach { request, name, token }) =
+            batch.pop_if(|last| matches!(last, ClientCommand::Detach { .. }))
+        {
+            self.name_session(peer, request, &name, token);
         }
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         // A client that respects the window exceeds it by at most one batch per thread, and by

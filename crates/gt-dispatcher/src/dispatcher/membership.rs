@@ -8,7 +8,7 @@ use gt_ir::message::{
     Answer, ClientHello, ClientWelcome, Failure, Goodbye, Hello, Protocol, ServerToWorker, Welcome,
     WorkerHello, WorkerWelcome,
 };
-use gt_ir::{Incarnation, LaneId, SessionId, SlotId, SourceId, TransferId};
+use gt_ir::{Incarnation, LaneId, SessionId, SlotId, SourceId};
 
 use super::Dispatcher;
 use super::recovery::Survival;
@@ -27,8 +27,23 @@ fn of_user(entitlement: &Entitlement) -> String {
 }
 
 impl Dispatcher {
-    /// Removes a peer whose link is closed.
+    /// Removes a peer whose link is closed. A named session continues without its client.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
+        match self.peers.sessions.get(peer) {
+            Some(session) if session.identity.name.is_some() => self.detach(now, peer, reason),
+            _ => self.remove(now, peer, reason),
+        }
+        self.forget_waiting(peer);
+        for (token, owner) in self.answers.unmapped(peer) {
+            self.release(now, owner, token);
+        }
+        let peers = &self.peers;
+        self.observability.remove_peer(now, &mut self.outbox, peer, peers);
+        self.pump(now);
+    }
+
+    /// Removes a worker, or a client with its session.
+    fn remove(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.peers.sessions.remove(peer) {
             self.scheduler.retire(peer);
             let Identity { number, entitlement, .. } = &session.identity;
@@ -64,9 +79,8 @@ impl Dispatcher {
             self.collectives.end_session(session.identity.incarnation);
             self.answers.forget_client(peer);
             self.divide_lineage_limit();
+            self.admit_waiting(now);
         }
-        let peers = &self.peers;
-        self.observability.remove_peer(now, &mut self.outbox, peer, peers);
         if let Some(worker) = self.peers.workers.remove(peer) {
             if worker.is_durable && self.limits.lineage.is_some() {
                 self.peers.workers.expect_back(now, &worker);
@@ -77,10 +91,6 @@ impl Dispatcher {
             self.peers.shares.lose_worker(now, worker.id);
             self.lose_worker(now, &worker, reason);
         }
-        for (token, owner) in self.answers.unmapped(peer) {
-            self.release(now, owner, token);
-        }
-        self.pump(now);
     }
 
     /// Admits a client, worker or watcher by its hello, or refuses it.
@@ -115,15 +125,30 @@ impl Dispatcher {
 
     fn welcome_client(&mut self, now: Duration, peer: PeerId, mut hello: ClientHello) {
         hello.origin = hello.origin.cleaned();
-        if let Err(reason) = self.add_client(now, peer, hello) {
-            return self.refuse(now, peer, reason);
+        match hello.attach.clone() {
+            Some(attach) => self.attach_client(now, peer, hello, &attach),
+            None => match self.add_client(now, peer, hello) {
+                Ok(()) => self.greet_client(now, peer, false),
+                Err(reason) => self.refuse(now, peer, reason),
+            },
         }
+    }
+
+    /// Welcomes a client, whose session began just now, or was attached to.
+    pub(super) fn greet_client(&mut self, now: Duration, peer: PeerId, is_attached: bool) {
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
         let data_roots = self.data_roots.clone();
-        let name = self.peers.sessions.get(peer).map(|session| session.identity.label.clone());
-        let name = name.unwrap_or_default();
-        let welcome =
-            ClientWelcome { window, name, machine, data_roots, ..ClientWelcome::default() };
+        let Some(session) = self.peers.sessions.get(peer) else { return };
+        let (name, numbers) = (session.identity.label.clone(), session.queue.numbers);
+        let welcome = ClientWelcome {
+            window,
+            name,
+            machine,
+            data_roots,
+            is_attached,
+            numbers,
+            ..ClientWelcome::default()
+        };
         // A peer reads the welcome before any other message.
         self.outbox.push(peer, Welcome::Client(welcome));
         self.observe_newcomer(now, peer);
@@ -175,7 +200,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The user has as many sessions as the policy allows.
-    fn add_client(
+    pub(super) fn add_client(
         &mut self,
         now: Duration,
         peer: PeerId,
@@ -238,62 +263,10 @@ impl Dispatcher {
         let details = format_args!("{reason}");
         self.observability.write(now, LineKind::Error, &label, "Refused", 0, details);
         self.outbox.push(peer, Goodbye { reason: reason.clone() });
+        self.forget_waiting(peer);
         if self.peers.sessions.get(peer).is_some() || self.peers.workers.get(peer).is_some() {
+            self.remove(now, peer, &reason);
             self.disconnect(now, peer, &reason);
-        }
-    }
-
-    /// Sends a new worker the addresses of the others, and the others its own.
-    fn exchange_addresses(&mut self, newcomer: PeerId) {
-        let neighbour = |worker: &RegisteredWorker| ServerToWorker::Neighbour {
-            worker: worker.id,
-            name: worker.name.clone(),
-            endpoint: worker.endpoint.clone(),
-            machine: worker.machine.clone(),
-        };
-        let Some(new) = self.peers.workers.get(newcomer) else { return };
-        if new.endpoint.is_empty() {
-            return;
-        }
-        for other in self.peers.workers.iter().filter(|other| other.peer != newcomer) {
-            self.outbox.push(newcomer, neighbour(other));
-            self.outbox.push(other.peer, neighbour(new));
-        }
-    }
-
-    /// Handles a worker's report that it could not send a piece: the session leaves that worker if
-    /// it can; otherwise the receiving lane gets a failure instead of the piece.
-    pub(super) fn undelivered(
-        &mut self,
-        now: Duration,
-        from: PeerId,
-        transfer: TransferId,
-        to: LaneId,
-        reason: String,
-    ) {
-        let Some(sender) = self.peers.workers.get(from).map(|worker| worker.id) else { return };
-        let Some(client) =
-            self.peers.sessions.by_incarnation(to.incarnation).map(|session| session.identity.peer)
-        else {
-            return;
-        };
-        if self.leave_worker(now, client, sender) {
-            return;
-        }
-        let Some(sender) = self.peers.workers.by_id(sender) else { return };
-        let Some(session) = self.peers.sessions.get(client) else { return };
-        let slots = &session.planning.catalogue.slots;
-        let receiver = slots.host(to.slot).and_then(|worker| self.peers.workers.by_id(worker));
-        let Some(receiver) = receiver else { return };
-        let reason = format!(
-            "worker '{}' cannot reach worker '{}': {reason}\n  hint: workers on several machines must reach each other; start them with --peer-host ADDRESS",
-            sender.name, receiver.name
-        );
-        let failure = Failure::new("send", reason, sender.name.as_str(), SourceId::default());
-        for slot in slots.on(sender.id) {
-            let result = Err(failure.clone());
-            let piece = gt_ir::Piece { transfer, from: slot, to, result };
-            self.outbox.push(receiver.peer, ServerToWorker::Piece(piece));
         }
     }
 

@@ -1,8 +1,9 @@
 //! The dispatcher's state machine.
 //!
+//! - [`attachment`]: sessions that outlive their clients.
 //! - [`routing`]: routes each peer's messages to the parts of the dispatcher.
 //! - [`batches`]: a session's batches, from receipt to the workers.
-//! - [`membership`]: peers that connect and disconnect; [`quotas`]: the policy's limits on users.
+//! - [`membership`]: peers that connect and disconnect; [`neighbours`]: links between workers; [`quotas`]: the policy's limits on users.
 //! - [`lines`]: asks clients for the lines of their programs, for watchers.
 //! - [`slots`]: which workers host the slots of sessions.
 //! - [`memory`]: lanes that wait for memory.
@@ -11,10 +12,12 @@
 //!   server that was restarted.
 //! - [`trials`]: finds the session, and the command, that kills workers.
 
+mod attachment;
 mod batches;
 mod lines;
 mod membership;
 mod memory;
+mod neighbours;
 mod quotas;
 mod recovery;
 mod replay;
@@ -46,6 +49,7 @@ use crate::planner::{Planner, Streams};
 use crate::rules::Rules;
 use crate::scheduler::Scheduler;
 use crate::waiting;
+use attachment::WaitingClient;
 use trials::Trials;
 
 /// Bounds on queues and waits.
@@ -97,6 +101,8 @@ pub struct Dispatcher {
     trials: Trials,
     observability: Observability,
     journal: JournalBuffer,
+    /// The clients that wait for a session that another one holds.
+    waiting: Vec<WaitingClient>,
     /// The last numbers that a predecessor, whose journal was read, may have assigned.
     predecessor: Option<LastNumbers>,
     outbox: PeerOutbox,
@@ -121,6 +127,7 @@ impl Dispatcher {
             trials: Trials::default(),
             observability: Observability::new(log),
             journal: JournalBuffer::default(),
+            waiting: Vec::new(),
             predecessor: None,
             outbox: PeerOutbox::default(),
         }
@@ -157,8 +164,8 @@ impl Dispatcher {
         (self.peers.sessions.len(), self.peers.workers.len())
     }
 
-    /// Returns whether the worker of a hello has another connection, whose loss has not been noticed
-    /// yet.
+    /// Returns whether the worker of a hello has another connection, whose loss has not been
+    /// noticed yet.
     pub fn is_connected(&self, hello: &WorkerHello) -> bool {
         self.peers.workers.earlier(hello).is_some()
     }
@@ -201,6 +208,7 @@ impl Dispatcher {
         self.resume_ready(now);
         self.begin_trials(now);
         self.end_overdue(now);
+        self.admit_waiting(now);
         self.resolve_memory_waits(now);
         self.observability.tick(now, &mut self.outbox);
         debug_assert!(self.peers.is_activity_counted(), "a session's activity is not counted");
@@ -222,7 +230,8 @@ impl Dispatcher {
         let awaited = awaited.filter_map(|awaited| awaited.deadline(wait)).min();
         let awaited = awaited.filter(|_| self.peers.workers.len() > 0);
         let own = waiting.into_iter().chain(snapshot).chain(awaited);
-        own.chain(self.next_end()).chain(self.next_shortage()).chain(self.next_trial()).min()
+        let own = own.chain(self.next_end()).chain(self.next_shortage());
+        own.chain(self.next_trial()).chain(self.next_waiting()).min()
     }
 
     /// Returns where a client's tensor is, or will be, computed unsharded: the worker, the lane,

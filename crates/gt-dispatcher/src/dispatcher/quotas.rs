@@ -74,11 +74,14 @@ fn in_words(time: Duration) -> String {
 
 impl Dispatcher {
     /// Marks a session's client as disconnected, or as back, on all workers.
-    pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
+    pub fn set_away(&mut self, now: Duration, peer: PeerId, is_away: bool) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         session.identity.entitlement.is_away = is_away;
         for worker in self.peers.workers.iter() {
             self.outbox.push(worker.peer, session.identity.admit());
+        }
+        if is_away && !self.waiting.is_empty() {
+            self.admit_waiting(now);
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Resume, ServerToClient};
-use gt_ir::{Incarnation, SessionId, WorkerId};
+use gt_ir::{Incarnation, SessionId, StreamNumbers, WorkerId};
 
 use super::Dispatcher;
 use crate::journal::{
@@ -129,9 +129,11 @@ impl Dispatcher {
         let incarnation = self.peers.sessions.numbers.next_incarnation();
         let mut lineage = Box::new(Lineage::new(limits));
         let (mut state, slots) = (SnapshotState::default(), history.slots);
+        let mut numbers = StreamNumbers::default();
         if let Some(base) = base {
             let BaseRecord { snapshot, planned, state: stored, copies, blocks, .. } = *base;
             state = Arc::unwrap_or_clone(stored);
+            numbers = state.numbers;
             state.catalogue.set_tensors(history.tensors);
             self.planner.intern_layouts(&mut state.catalogue);
             let copy = |copy: StoredCopy| {
@@ -159,24 +161,31 @@ impl Dispatcher {
             }
         }
         for batch in batches {
-            lineage.log.restore(batch)?;
+            numbers.advance(&lineage.log.restore(batch)?);
         }
         lineage.log.rewind();
-        let numbers = (history.number, incarnation);
+        if history.is_detached {
+            lineage.log.forget_client();
+        }
         self.scheduler.admit(peer, &entitlement);
-        let session =
-            self.peers.sessions.add(Identity::new(now, peer, numbers, *history.hello, entitlement));
-        session.queue.received = history.received;
+        let numbers_of = (history.number, incarnation);
+        let mut identity = Identity::new(now, peer, numbers_of, *history.hello, entitlement);
+        identity.rename(history.name);
+        let is_detached = history.is_detached;
+        let session = self.peers.sessions.add(Identity { is_detached, ..identity });
+        (session.queue.received, session.queue.numbers) = (history.received, numbers);
         session.unread = UnreadValues::new(self.limits.unread);
-        (session.planning.catalogue, session.planning.templates) =
-            (state.catalogue, state.templates);
+        (session.planning.catalogue, session.planning.templates, session.planning.kept) =
+            (state.catalogue, state.templates, state.kept);
         session.lineage = Some(lineage);
         let workers: BTreeSet<WorkerId> = match slots.count() {
             // It had none yet: it waits for all workers of the journal.
             0 => self.peers.workers.expected().collect(),
             _ => slots.hosts().into_iter().collect(),
         };
-        session.phase.enter(Phase::Resuming(AwaitedWorkers::new(None, slots, workers)));
+        // A session without a client waits for its workers alone.
+        let since = is_detached.then_some(now);
+        session.phase.enter(Phase::Resuming(AwaitedWorkers::new(since, slots, workers)));
         self.divide_lineage_limit();
         Ok(())
     }
@@ -206,7 +215,7 @@ impl Dispatcher {
     /// Handles the return of an adopted session's client, with what it has sent and the answers
     /// that it waits for.
     pub fn client_returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
-        self.set_away(peer, false);
+        self.set_away(now, peer, false);
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         if let Some(awaited) = session.phase.awaited_mut() {
             awaited.since = Some(now);

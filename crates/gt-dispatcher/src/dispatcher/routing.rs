@@ -63,6 +63,7 @@ impl Dispatcher {
                 self.observability.measure(now, &mut self.outbox, peer, sent, here);
             }
             ClientToServer::Lines { lines } => self.take_lines(peer, lines),
+            ClientToServer::End => self.refuse(now, peer, "its user has ended it".into()),
             ClientToServer::Events { events, dropped } => {
                 let peers = &self.peers;
                 self.observability.take_client_events(now, peer, events, dropped, peers);

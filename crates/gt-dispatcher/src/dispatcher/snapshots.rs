@@ -73,7 +73,7 @@ impl Dispatcher {
     fn take_snapshot(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, queue, planning, lineage, account, .. } = session;
-        let Planning { catalogue, templates, .. } = planning;
+        let Planning { catalogue, templates, kept, .. } = planning;
         let Some(lineage) = lineage else { return };
         // If it cannot be taken here, the next attempt follows after a pause.
         lineage.try_at(now);
@@ -83,8 +83,8 @@ impl Dispatcher {
             return;
         }
         catalogue.count_copies();
-        // A slot that waits for values to be handed over takes part, so that none is awaited from an
-        // earlier base once this one is complete.
+        // A slot that waits for values to be handed over takes part, so that none is awaited from
+        // an earlier base once this one is complete.
         let is_handed = |slot: &SlotId| lineage.handovers.contains_key(slot);
         let empty: BTreeSet<SlotId> =
             catalogue.empty_slots().into_iter().filter(|slot| !is_handed(slot)).collect();
@@ -94,7 +94,12 @@ impl Dispatcher {
             let keeper = keeper(&self.peers.workers, host, &lineage.unreachable);
             copies.insert(slot, SlotCopy { host, keeper, bytes: 0, kept: None });
         }
-        let state = SnapshotState { catalogue: catalogue.clone(), templates: templates.clone() };
+        let state = SnapshotState {
+            catalogue: catalogue.clone(),
+            templates: templates.clone(),
+            kept: kept.clone(),
+            numbers: queue.numbers,
+        };
         let snapshot = lineage.begin(account.device, Arc::new(state));
         let session = identity.number;
         for (slot, copy) in &copies {
@@ -235,7 +240,12 @@ impl Dispatcher {
             // have received them.
             if pending.stage == SnapshotStage::Collecting {
                 pending.stage = SnapshotStage::Confirming;
-                self.outbox.push(peer, ServerToClient::Confirm { snapshot: pending.number });
+                let number = pending.number;
+                match session.identity.is_detached {
+                    // Nobody waits for answers.
+                    true => self.snapshot_confirmed(peer, number),
+                    false => self.outbox.push(peer, ServerToClient::Confirm { snapshot: number }),
+                }
             }
             return;
         }

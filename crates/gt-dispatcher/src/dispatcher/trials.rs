@@ -41,6 +41,13 @@ pub(super) struct Trials {
 }
 
 impl Trials {
+    /// Notes that a session has another client.
+    pub fn hand_over(&mut self, from: PeerId, to: PeerId) {
+        if self.tried == Some(from) {
+            self.tried = Some(to);
+        }
+    }
+
     /// Returns whether a session is on trial now.
     pub fn is_running(&self) -> bool {
         self.tried.is_some()

@@ -7,6 +7,7 @@ use gt_ir::message::ClientHello;
 use gt_ir::{SessionId, WorkerId};
 
 use super::{BaseRecord, JournalRecord, StoredTensors};
+use crate::named::SessionName;
 use crate::numbers::LastNumbers;
 use crate::planner::{Slots, TensorTable};
 use crate::queue::{Pruned, SlotCount};
@@ -32,6 +33,9 @@ pub(crate) struct StoredWorker {
 pub struct SessionHistory {
     pub number: SessionId,
     pub hello: Box<ClientHello>,
+    pub(crate) name: Option<SessionName>,
+    /// Whether it has no client that may return.
+    pub is_detached: bool,
     /// The number of the client's messages that were received.
     pub received: u64,
     /// The last snapshot, `None` if there is none yet; or why the session cannot be restored.
@@ -71,6 +75,8 @@ impl History {
                 let history = SessionHistory {
                     number: session,
                     hello,
+                    name: None,
+                    is_detached: false,
                     received: 0,
                     base: Ok(None),
                     tensors: TensorTable::default(),
@@ -97,6 +103,9 @@ impl History {
                 history.forget_before(from);
             }),
             R::SessionEnd { session } => drop(self.sessions.remove(&session)),
+            R::Holder { session, hello, name, is_detached } => self.of(session, |history| {
+                history.hold(hello, name, is_detached);
+            }),
         }
     }
 
@@ -116,6 +125,14 @@ impl SessionHistory {
     fn batch(&mut self, number: u64, received: u64, frames: Vec<Bytes>) {
         self.received = self.received.max(received);
         self.batches.insert(number, frames);
+    }
+
+    fn hold(&mut self, hello: Box<ClientHello>, name: Option<SessionName>, is_detached: bool) {
+        if hello.resume != self.hello.resume {
+            // Another client, whose messages are counted anew.
+            self.received = 0;
+        }
+        (self.hello, self.name, self.is_detached) = (hello, name, is_detached);
     }
 
     fn forget_before(&mut self, number: u64) {
@@ -143,6 +160,11 @@ impl SessionHistory {
         self.counts = self.counts.split_off(&base.planned);
         self.counts.extend(last.map(|count| (base.planned, count)));
         self.base = Ok(Some(base));
+    }
+
+    /// Returns whether it continues without its client.
+    pub fn is_named(&self) -> bool {
+        self.name.is_some()
     }
 
     /// Returns the number of the first batch since the base.

@@ -11,9 +11,10 @@ mod history;
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
 use gt_ir::wire::{self, Decoded};
-use gt_ir::{Incarnation, SessionId, SlotId, WorkerId, record};
+use gt_ir::{Incarnation, SessionId, SlotId, StreamNumbers, WorkerId, record};
 use std::sync::Arc;
 
+use crate::named::{KeptNames, SessionName};
 use crate::pages::PageChange;
 use crate::planner::{Catalogue, Slots, TensorState};
 use crate::queue::Pruned;
@@ -76,6 +77,14 @@ pub enum JournalRecord {
     SessionEnd {
         session: SessionId,
     },
+    /// A session has this name from now on, and the client with this hello, or none: then its last
+    /// client had it.
+    Holder {
+        session: SessionId,
+        hello: Box<ClientHello>,
+        name: Option<SessionName>,
+        is_detached: bool,
+    },
 }
 
 record!(enum JournalRecord {
@@ -89,6 +98,7 @@ record!(enum JournalRecord {
     8 => Base(base),
     9 => Unkept { session, from, reason },
     10 => SessionEnd { session },
+    11 => Holder { session, hello, name, is_detached },
 });
 
 /// A snapshot of a session.
@@ -114,9 +124,12 @@ record!(struct BaseRecord { session, snapshot, received, planned, state, tensors
 pub(crate) struct SnapshotState {
     pub catalogue: Catalogue,
     pub templates: ClientTemplates,
+    pub kept: KeptNames,
+    /// At least the numbers that the batches before it use.
+    pub numbers: StreamNumbers,
 }
 
-record!(struct SnapshotState { catalogue, templates });
+record!(struct SnapshotState { catalogue, templates, kept, numbers });
 
 /// A snapshot's tensors.
 #[derive(Clone)]

@@ -143,11 +143,11 @@ impl BatchLog {
         self.first = number;
     }
 
-    /// Adds a batch of a journal.
+    /// Adds a batch of a journal; returns its commands.
     ///
     /// # Errors
     /// It cannot be decoded.
-    pub fn restore(&mut self, batch: StoredBatch) -> Result<(), String> {
+    pub fn restore(&mut self, batch: StoredBatch) -> Result<Vec<ClientCommand>, String> {
         let StoredBatch { number, frames, pruned, slots } = batch;
         debug_assert_eq!(number, self.end(), "batches are restored in order");
         let commands = commands_in(&frames)?;
@@ -156,7 +156,7 @@ impl BatchLog {
             entry.slots = slots;
         }
         self.mark_pruned(number, pruned);
-        Ok(())
+        Ok(commands)
     }
 
     /// Returns the frames of a batch.
@@ -268,6 +268,16 @@ impl BatchLog {
         all.filter(|request| !self.is_answered(*request)).collect()
     }
 
+    /// Forgets the client that sent the batches: it gets neither credit nor answers.
+    pub fn forget_client(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.weight = 0);
+        for answer in self.requests.values_mut() {
+            answer.get_or_insert(None);
+        }
+        self.dropped.clear();
+        self.resent = None;
+    }
+
     /// Handles the return of the client, which has sent `sent` messages in all and waits for the
     /// answers to `waits`: it has received all others.
     pub fn resume(&mut self, sent: u64, waits: FxHashSet<RequestId>) {
@@ -343,7 +353,7 @@ impl BatchLog {
         };
         entry.pruned.remove_from(&mut commands);
         commands.retain(|command| match command {
-            ClientCommand::Status { .. } | ClientCommand::Cancel { .. } => false,
+            command if command.is_momentary() => false,
             ClientCommand::Fetch { request, .. } => {
                 !self.is_answered(*request) || self.digest(*request).is_some()
             }

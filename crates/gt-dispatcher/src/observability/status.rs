@@ -122,6 +122,8 @@ impl Cluster<'_> {
             windows: self.shares.windows(self.now, session.identity.number),
             recoveries: session.lineage.as_ref().map_or(0, |lineage| lineage.recoveries),
             unkept: session.unprotected_reason(),
+            tensors: session.planning.catalogue.tensors().count() as u64,
+            named: session.named(),
             waits,
             behind,
         }

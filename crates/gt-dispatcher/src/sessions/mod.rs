@@ -97,6 +97,27 @@ impl Sessions {
         }
     }
 
+    /// Returns the session that a user has given a name.
+    pub fn named(&self, user: &str, name: &str) -> Option<&ClientSession> {
+        self.iter().find(|session| {
+            let identity = &session.identity;
+            identity.entitlement.user == user
+                && identity.name.as_ref().is_some_and(|of| of.name == name)
+        })
+    }
+
+    /// Returns the sessions of a user, in all teams.
+    pub fn of_user<'a>(&'a self, user: &'a str) -> impl Iterator<Item = &'a ClientSession> {
+        self.iter().filter(move |session| session.identity.entitlement.user == user)
+    }
+
+    /// Gives a session to another client.
+    pub fn hand_over(&mut self, from: PeerId, to: PeerId) -> Option<&mut ClientSession> {
+        let mut session = self.by_peer.remove(&from)?;
+        session.identity.peer = to;
+        Some(self.by_peer.entry(to).or_insert(session))
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &ClientSession> {
         self.by_peer.values()
     }

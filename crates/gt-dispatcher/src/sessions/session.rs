@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker};
-use gt_ir::{ClientCommand, Incarnation, SessionId, SlotId, WorkerId, codec};
+use gt_ir::status::NamedSession;
+use gt_ir::{ClientCommand, Incarnation, SessionId, SlotId, StreamNumbers, WorkerId, codec};
 
 use super::account::SessionAccount;
 use super::lines::SourceLines;
@@ -14,6 +15,7 @@ use super::phase::Phase;
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
+use crate::named::{KeptNames, SessionName};
 use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{Catalogue, PlanCache, Slots};
 use crate::queue::{SlotCount, UnplannedBatch};
@@ -48,6 +50,12 @@ pub(crate) struct Identity {
     pub hello: Box<ClientHello>,
     /// When it began.
     pub since: Duration,
+    /// The name by which its user attaches to it; without one it ends with its client.
+    pub name: Option<SessionName>,
+    /// When its client attached to it, or left.
+    pub held_since: Duration,
+    /// Whether it has no client.
+    pub is_detached: bool,
     /// The session's weights, priority and quotas on each worker.
     pub entitlement: Entitlement,
 }
@@ -58,6 +66,8 @@ pub(crate) struct SessionQueue {
     pub batches: VecDeque<UnplannedBatch>,
     /// How many of the client's messages were received, up to and including the last batch.
     pub received: u64,
+    /// The numbers that a client may use whose stream follows all that was received.
+    pub numbers: StreamNumbers,
     /// Whether templates were expanded in its batches, which puts them ahead of what is planned.
     pub is_expanded: bool,
     /// Since when there have been batches but no worker.
@@ -71,6 +81,7 @@ pub(crate) struct Planning {
     pub templates: ClientTemplates,
     pub plans: PlanCache,
     pub recent: RecentTensors,
+    pub kept: KeptNames,
 }
 
 impl Identity {
@@ -82,9 +93,56 @@ impl Identity {
         hello: ClientHello,
         entitlement: Entitlement,
     ) -> Identity {
-        let label = hello.origin.cleaned().label(&entitlement.user, number);
-        let hello = Box::new(hello);
-        Identity { peer, number, incarnation, label, hello, since: now, entitlement }
+        let attach = hello.attach.as_ref();
+        let name = attach.map(|attach| SessionName { name: attach.name.clone(), token: None });
+        let mut identity = Identity {
+            peer,
+            number,
+            incarnation,
+            label: String::new(),
+            hello: Box::new(hello),
+            since: now,
+            name: None,
+            held_since: now,
+            is_detached: false,
+            entitlement,
+        };
+        identity.rename(name);
+        identity
+    }
+
+    /// Gives it a name, or takes its name.
+    pub fn rename(&mut self, name: Option<SessionName>) {
+        let mut origin = self.hello.origin.cleaned();
+        if let Some(name) = &name {
+            origin.program.clone_from(&name.name);
+        }
+        self.label = origin.label(&self.entitlement.user, self.number);
+        self.name = name;
+    }
+
+    /// Gives it to another client.
+    pub fn hand_over(&mut self, now: Duration, hello: ClientHello) {
+        (self.hello, self.held_since, self.is_detached) = (Box::new(hello), now, false);
+        self.entitlement.is_away = false;
+        let name = self.name.take();
+        self.rename(name);
+    }
+
+    /// Returns the program of its client, for people.
+    pub fn holder(&self) -> String {
+        let of = self.hello.origin.cleaned().holder(&self.entitlement.user);
+        match self.hello.process {
+            Some(process) => format!("{of} (process {})", process.pid),
+            None => of,
+        }
+    }
+
+    /// Returns the record of its name and its client.
+    pub fn record(&self) -> JournalRecord {
+        let (session, hello) = (self.number, self.hello.clone());
+        let (name, is_detached) = (self.name.clone(), self.is_detached);
+        JournalRecord::Holder { session, hello, name, is_detached }
     }
 
     /// Returns the message that sets the session's entitlement on a worker.
@@ -152,6 +210,18 @@ impl ClientSession {
         Some(number)
     }
 
+    /// Describes it for people, if it has a name.
+    pub fn named(&self) -> Option<NamedSession> {
+        let Identity { name, is_detached, held_since, .. } = &self.identity;
+        name.as_ref().map(|of| NamedSession {
+            name: of.name.clone(),
+            is_private: of.token.is_some(),
+            is_detached: *is_detached,
+            since: *held_since,
+            kept: self.planning.kept.len() as u64,
+        })
+    }
+
     /// Returns its slots, also before its workers are back.
     pub fn slots(&self) -> &Slots {
         match &self.phase {
@@ -164,6 +234,7 @@ impl ClientSession {
     pub fn records(&self) -> Vec<JournalRecord> {
         let (session, hello) = (self.identity.number, self.identity.hello.clone());
         let mut all = vec![JournalRecord::Session { session, hello }];
+        all.extend(self.identity.name.is_some().then(|| self.identity.record()));
         if let Some(lineage) = &self.lineage {
             all.extend(lineage.records(session, self.queue.received, self.slots()));
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Failure, kinds};
-use crate::command::ClientCommand;
+use crate::command::{ClientCommand, Kept};
 use crate::data::Content;
 use crate::event::Event;
 use crate::explain::{Explanation, PlacedTensor};
@@ -36,6 +36,8 @@ pub enum ClientToServer {
     Events { events: Vec<Event>, dropped: u64 },
     /// The answer to [`ServerToClient::Lines`]: texts such as `train.py:12`.
     Lines { lines: Vec<(SourceId, String)> },
+    /// The session is to end, also if it has a name.
+    End,
 }
 
 record!(enum ClientToServer {
@@ -47,6 +49,7 @@ record!(enum ClientToServer {
     6 => Observed { sent, here },
     7 => Events { events, dropped },
     8 => Lines { lines },
+    9 => End,
 });
 
 /// From the server to a client.
@@ -132,6 +135,10 @@ pub enum Reply {
     /// The copies of a tensor.
     Located(Vec<PlacedTensor>),
     Status(Box<Status>),
+    /// All that the session keeps, sorted by name.
+    Kept(Vec<Kept>),
+    /// The session continues without its client.
+    Detached,
 }
 
 record!(enum Reply {
@@ -141,6 +148,8 @@ record!(enum Reply {
     4 => Explained(explanation),
     5 => Located(copies),
     6 => Status(status),
+    7 => Kept(kept),
+    8 => Detached,
 });
 
 kinds!(ClientToServer, ServerToClient);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::kinds;
+use crate::command::StreamNumbers;
 use crate::fabric::Fabric;
 use crate::ids::WorkerId;
 use crate::instruction::RequestId;
@@ -10,7 +11,7 @@ use crate::origin::SessionOrigin;
 use crate::record;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 15;
+pub const PROTOCOL_VERSION: u32 = 16;
 
 /// A peer's role, which its key proves and which determines the messages that it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -126,9 +127,11 @@ pub struct ClientHello {
     /// The session that it resumes after its connection was lost. For a new client, the server's
     /// driver fills it in for the dispatcher.
     pub resume: Option<Box<Resume>>,
+    /// The named session that it attaches to, instead of beginning one.
+    pub attach: Option<Box<Attach>>,
 }
 
-record!(struct ClientHello { protocol, origin, machine, badge, process, resume });
+record!(struct ClientHello { protocol, origin, machine, badge, process, resume, attach });
 
 impl ClientHello {
     /// Returns the hello of a new client of this build, without optional parts.
@@ -140,6 +143,7 @@ impl ClientHello {
             badge: None,
             process: None,
             resume: None,
+            attach: None,
         }
     }
 }
@@ -234,10 +238,15 @@ pub struct ClientWelcome {
     /// Whether the server has restarted since the client was last connected, and resumes its
     /// session: the client receives no credit for earlier commands.
     pub is_renewed: bool,
+    /// Whether another client had the session before.
+    pub is_attached: bool,
+    /// The numbers with which the client's stream begins.
+    pub numbers: StreamNumbers,
 }
 
 record!(struct ClientWelcome {
-    window, name, machine, data_roots, token, received, grace, is_kept, is_renewed,
+    window, name, machine, data_roots, token, received, grace, is_kept, is_renewed, is_attached,
+    numbers,
 });
 
 /// The welcome of a worker.
@@ -331,6 +340,20 @@ impl Resume {
         Resume { token, ..Resume::default() }
     }
 }
+
+/// A request to continue with a session by its name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attach {
+    pub name: String,
+    /// Begin the session if there is none of this name.
+    pub or_create: bool,
+    /// Take the session from the program that holds it.
+    pub take_over: bool,
+    /// The token of a session that was detached as private.
+    pub token: Option<u128>,
+}
+
+record!(struct Attach { name, or_create, take_over, token });
 
 /// Identifies a client's user.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -18,8 +18,9 @@ pub mod worker;
 
 pub use client::{Answer, ClientToServer, LARGE_VALUE, Reply, ServerToClient};
 pub use handshake::{
-    Badge, ClientHello, ClientWelcome, Handshake, Hello, PROTOCOL_VERSION, Process, Protocol,
-    Resume, Role, WatcherHello, WatcherWelcome, Welcome, WorkerHello, WorkerWelcome, is_same_token,
+    Attach, Badge, ClientHello, ClientWelcome, Handshake, Hello, PROTOCOL_VERSION, Process,
+    Protocol, Resume, Role, WatcherHello, WatcherWelcome, Welcome, WorkerHello, WorkerWelcome,
+    is_same_token,
 };
 pub use link::{Acknowledge, Frame, Goodbye};
 pub use neighbour::WorkerToWorker;

@@ -1,6 +1,5 @@
 //! The functions that select and configure the session that a thread uses outside of `with` blocks.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use gt::SessionOrigin;
@@ -12,7 +11,7 @@ use pyo3::types::PyInt;
 use super::address::{parse_address, parse_key_file};
 use super::current::{self, UsedSession};
 use super::fork::ForkBlocker;
-use super::handle::SessionHandle;
+use super::handle::{ServerTarget, SessionHandle};
 use super::origin::origin;
 use super::wait;
 use crate::argument;
@@ -61,7 +60,8 @@ fn connect(
     let slots = slot_count("connect", slots)?;
     let elastic = optional_flag("connect", "elastic", elastic)?;
     let origin = origin(py, "connect", name)?;
-    let handle = open_connection(py, origin, &address, key_file, insecure)?;
+    let server = ServerTarget { address, key_file, insecure };
+    let handle = open_connection(py, origin, &server)?;
     set_slots(&handle, slots, elastic)?;
     current::set(py, handle);
     Ok(())
@@ -135,13 +135,11 @@ fn rescale(
 pub fn open_connection(
     py: Python<'_>,
     origin: SessionOrigin,
-    address: &str,
-    key_file: Option<PathBuf>,
-    insecure: bool,
+    server: &ServerTarget,
 ) -> PyResult<Arc<SessionHandle>> {
     let seed = current::seed();
     let blocker = ForkBlocker::to_open(py)?;
-    SessionHandle::connect(py, &blocker, origin, address, key_file.as_deref(), insecure, seed)
+    SessionHandle::connect(py, &blocker, origin, server, seed)
 }
 
 /// End this thread's session: its tensors are lost, and creating a tensor is an error from then on.
@@ -224,7 +222,7 @@ pub fn worker_count(name: &str, count: i64) -> PyResult<usize> {
 }
 
 /// Returns an error inside a block, where a change of the session outside has no effect.
-fn refuse_in_block(py: Python<'_>, name: &str, instead: &str) -> PyResult<()> {
+pub fn refuse_in_block(py: Python<'_>, name: &str, instead: &str) -> PyResult<()> {
     let UsedSession::Block { handle, .. } = current::used(py) else { return Ok(()) };
     Err(PyRuntimeError::new_err(format!(
         "{name}: this is inside a `with` block of session {} ({}), and would have no effect in it\n  hint: leave the block first, or {instead}",

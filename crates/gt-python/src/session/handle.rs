@@ -1,8 +1,9 @@
 //! Handles of the sessions that are open in this process.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use gt::ir::Attach;
 use gt::worker::Work;
 use gt::{Session, SessionOrigin, WeakSession};
 use pyo3::prelude::*;
@@ -20,12 +21,35 @@ pub struct SessionHandle {
     place: String,
     /// The name under which its dispatcher shows it.
     name: String,
-    /// The process that connected it to a server; `None` for one with workers of its own.
-    connected_by: Option<u32>,
+    /// How it is connected to a server; `None` for one with workers of its own.
+    connection: Option<Arc<Connection>>,
     /// Its workers' engines need the GIL.
     runs_python: bool,
     /// Locked briefly and only with the GIL, so that no other thread holds the lock at a fork.
     session: Mutex<Option<Session>>,
+}
+
+/// How a server is reached.
+#[derive(Clone)]
+pub struct ServerTarget {
+    pub address: String,
+    pub key_file: Option<PathBuf>,
+    pub insecure: bool,
+}
+
+/// A session's connection to a server.
+struct Connection {
+    /// The process that connected it.
+    process: u32,
+    server: ServerTarget,
+    /// The name by which it was attached to.
+    attached_name: Option<String>,
+}
+
+impl Connection {
+    fn new(server: ServerTarget, attached_name: Option<String>) -> Option<Arc<Connection>> {
+        Some(Arc::new(Connection { process: std::process::id(), server, attached_name }))
+    }
 }
 
 /// All sessions of the process that may be open, each with its handle, if it has one.
@@ -40,7 +64,7 @@ struct RegisteredSession {
     number: u64,
     session: WeakSession,
     handle: Weak<SessionHandle>,
-    connected_by: Option<u32>,
+    connection: Option<Arc<Connection>>,
     runs_python: bool,
 }
 
@@ -54,14 +78,32 @@ impl SessionHandle {
         py: Python<'_>,
         _blocker: &ForkBlocker,
         origin: SessionOrigin,
-        address: &str,
-        key_file: Option<&Path>,
-        insecure: bool,
+        server: &ServerTarget,
         seed: u64,
     ) -> PyResult<Arc<SessionHandle>> {
-        let session = detached(py, || gt::connect_as(origin, address, key_file, insecure)).py()?;
+        let ServerTarget { address, key_file, insecure } = server;
+        let connect = || gt::connect_as(origin, address, key_file.as_deref(), *insecure);
+        let session = detached(py, connect).py()?;
         session.manual_seed(seed);
-        Ok(SessionHandle::of_new(py, session, Some(std::process::id()), false))
+        Ok(SessionHandle::of_new(py, session, Connection::new(server.clone(), None), false))
+    }
+
+    /// Attaches to a named session on a server. Returns also whether it existed before.
+    pub fn attach(
+        py: Python<'_>,
+        _blocker: &ForkBlocker,
+        origin: SessionOrigin,
+        attach: Attach,
+        server: ServerTarget,
+        seed: u64,
+    ) -> PyResult<(Arc<SessionHandle>, bool)> {
+        let ServerTarget { address, key_file, insecure } = &server;
+        let name = attach.name.clone();
+        let attach = || gt::attach(origin, address, key_file.as_deref(), *insecure, attach);
+        let (session, existed) = detached(py, attach).py()?;
+        session.manual_seed(seed);
+        let connection = Connection::new(server, Some(name));
+        Ok((SessionHandle::of_new(py, session, connection, false), existed))
     }
 
     /// Opens a session with workers of its own in this process; by default one worker for each GPU.
@@ -96,26 +138,30 @@ impl SessionHandle {
     fn of_new(
         py: Python<'_>,
         session: Session,
-        connected_by: Option<u32>,
+        connection: Option<Arc<Connection>>,
         runs_python: bool,
     ) -> Arc<SessionHandle> {
         collect_orphans(py);
         session.make_room_by(make_room);
         let (number, weak) = (session.number(), session.downgrade());
-        let handle = SessionHandle::share(session, connected_by, runs_python);
+        let handle = SessionHandle::share(session, connection.clone(), runs_python);
         let shared = Arc::downgrade(&handle);
         let entry =
-            RegisteredSession { number, session: weak, handle: shared, connected_by, runs_python };
+            RegisteredSession { number, session: weak, handle: shared, connection, runs_python };
         let mut all = lock(&SESSIONS);
         all.retain(|entry| entry.session.is_alive());
         all.push(entry);
         handle
     }
 
-    fn share(session: Session, connected_by: Option<u32>, runs_python: bool) -> Arc<SessionHandle> {
+    fn share(
+        session: Session,
+        connection: Option<Arc<Connection>>,
+        runs_python: bool,
+    ) -> Arc<SessionHandle> {
         let (number, place, name) = (session.number(), session.describe(), session.name());
         let session = Mutex::new(Some(session));
-        Arc::new(SessionHandle { number, place, name, connected_by, runs_python, session })
+        Arc::new(SessionHandle { number, place, name, connection, runs_python, session })
     }
 
     /// Returns the handle of a tensor's session; creates one if the previous one was dropped.
@@ -124,7 +170,7 @@ impl SessionHandle {
         let entry = all.iter_mut().find(|entry| entry.number == session.number());
         let Some(entry) = entry else { return SessionHandle::share(session, None, true) };
         entry.handle.upgrade().unwrap_or_else(|| {
-            let handle = SessionHandle::share(session, entry.connected_by, entry.runs_python);
+            let handle = SessionHandle::share(session, entry.connection.clone(), entry.runs_python);
             entry.handle = Arc::downgrade(&handle);
             handle
         })
@@ -147,12 +193,22 @@ impl SessionHandle {
 
     /// Returns the object of "disconnected from" in messages.
     pub fn left_target(&self) -> &str {
-        if self.connected_by.is_some() { &self.place } else { "its workers in this process" }
+        if self.is_remote() { &self.place } else { "its workers in this process" }
     }
 
     /// Whether the session is on a server.
     pub fn is_remote(&self) -> bool {
-        self.connected_by.is_some()
+        self.connection.is_some()
+    }
+
+    /// Returns the server that it is on, if any.
+    pub fn server(&self) -> Option<&ServerTarget> {
+        self.connection.as_ref().map(|connection| &connection.server)
+    }
+
+    /// Returns the name by which it was attached to, if it was.
+    pub fn attached_name(&self) -> Option<String> {
+        self.connection.as_ref()?.attached_name.clone()
     }
 
     /// Returns the session, unless the handle is closed.
@@ -177,7 +233,7 @@ impl SessionHandle {
         let session = lock(&self.session).take();
         if let Some(session) = session {
             let _blocker = ForkBlocker::new();
-            detached(py, move || close(&session, self.connected_by));
+            detached(py, move || close(&session, self.connection.as_deref()));
         }
         collect_orphans(py);
     }
@@ -215,8 +271,8 @@ fn collect_orphans(py: Python<'_>) {
 
 /// Closes a session, unless it is a connection inherited from the parent of a fork: that belongs to
 /// the parent, whose threads may have held the session's locks.
-fn close(session: &Session, connected_by: Option<u32>) {
-    if connected_by.is_none_or(|process| process == std::process::id()) {
+fn close(session: &Session, connection: Option<&Connection>) {
+    if connection.is_none_or(|connection| connection.process == std::process::id()) {
         session.close();
     }
 }
@@ -228,7 +284,7 @@ pub fn close_all(py: Python<'_>) {
     detached(py, || {
         for entry in all {
             if let Some(session) = entry.session.upgrade() {
-                close(&session, entry.connected_by);
+                close(&session, entry.connection.as_deref());
             }
         }
     });

@@ -2,6 +2,7 @@
 //!
 //! - [`handle`]: handles of the sessions that are open in this process.
 //! - [`current`]: the sessions of threads and of the process, and which one a thread uses.
+//! - [`attach`]: sessions that outlive their program.
 //! - [`default`]: the functions that select and configure a session outside of `with` blocks.
 //! - [`object`]: the Python object of a session, and `with` blocks; [`origin`]: its name;
 //!   [`address`]: addresses and key files.
@@ -10,6 +11,7 @@
 //!   PyTorch.
 
 mod address;
+mod attach;
 mod current;
 mod default;
 pub mod exit;
@@ -29,6 +31,7 @@ pub use object::PySession;
 pub use wait::{at_exit, ready, ready_current, ready_session, waiting};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    attach::register(module)?;
     default::register(module)?;
     object::register(module)?;
     exit::register(module)?;

@@ -12,7 +12,7 @@ use super::default::{
     open_connection, optional_flag, parse_seed, set_slots, slot_count, worker_count,
 };
 use super::fork::ForkBlocker;
-use super::handle::{self, SessionHandle};
+use super::handle::{self, ServerTarget, SessionHandle};
 use super::origin::origin;
 use super::wait;
 use crate::argument;
@@ -153,7 +153,8 @@ fn open_session(
     if let Some(address) = address {
         let address = parse_address("Session", &address)?;
         let key_file = parse_key_file("Session", &address, key_file)?;
-        let handle = open_connection(py, origin, &address, key_file, insecure)?;
+        let server = ServerTarget { address, key_file, insecure };
+        let handle = open_connection(py, origin, &server)?;
         set_slots(&handle, slots, elastic)?;
         return Ok(PySession(Some(handle)));
     }

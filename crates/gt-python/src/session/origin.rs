@@ -16,6 +16,11 @@ pub fn origin(
         let program = py.import("gt.session.program")?.call_method0("program_name")?;
         return Ok(gt::origin(Some(program.extract()?)));
     };
+    Ok(gt::origin(Some(session_name(function, name)?)))
+}
+
+/// Returns the name of a session that the user gives in a call of `function`.
+pub fn session_name(function: &str, name: &Bound<'_, PyAny>) -> PyResult<String> {
     let text = name.cast::<PyString>().map_err(|_| {
         let given = name.repr().map(|text| text.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!(
@@ -23,6 +28,5 @@ pub fn origin(
         ))
     })?;
     let checked = SessionOrigin::check(&text.to_cow()?);
-    let checked = checked.map_err(|error| PyValueError::new_err(format!("{function}: {error}")))?;
-    Ok(gt::origin(Some(checked)))
+    checked.map_err(|error| PyValueError::new_err(format!("{function}: {error}")))
 }

@@ -7,7 +7,7 @@
 mod keys;
 mod model;
 mod text;
-mod view;
+pub(crate) mod view;
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

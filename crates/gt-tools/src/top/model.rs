@@ -273,6 +273,8 @@ mod tests {
             windows: Default::default(),
             recoveries: 0,
             unkept: String::new(),
+            tensors: 0,
+            named: None,
             waits: Waits::Work,
             behind: Vec::new(),
         };

@@ -1,10 +1,11 @@
 //! What `gt top` shows, as text and as JSON.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use gt_ir::entitlement::Entitlement;
 use gt_ir::event::Activity;
-use gt_ir::status::{Report, WINDOWS, WindowUse};
+use gt_ir::status::{NamedSession, Report, WINDOWS, WindowUse};
 use serde_json::{Map, Value, json};
 
 use super::model::Model;
@@ -138,6 +139,16 @@ fn quotas(entitlement: &Entitlement) -> Vec<Value> {
 }
 
 /// Returns windows by name, each with its seconds of device time.
+fn named_json(named: &NamedSession, now: Duration) -> Value {
+    json!({
+        "name": named.name,
+        "private": named.is_private,
+        "detached": named.is_detached,
+        "seconds": now.saturating_sub(named.since).as_secs_f64(),
+        "kept": named.kept,
+    })
+}
+
 fn windows_json(of: &[WindowUse; WINDOWS.len()]) -> Value {
     let each = WINDOWS.iter().zip(of).map(|((name, _), window)| {
         let (entitled, used) = (window.entitled.as_secs_f64(), window.used.as_secs_f64());
@@ -194,6 +205,8 @@ pub fn json(model: &Model, title: &str) -> String {
             "spilled_bytes": session.spilled,
             "recoveries": session.recoveries,
             "unkept": session.unkept,
+            "tensors": session.tensors,
+            "named": session.named.as_ref().map(|named| named_json(named, status.now)),
             "memory_quotas": quotas(&session.entitlement),
             "weights": {
                 "team": session.entitlement.team_weight,

@@ -26,6 +26,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub struct Watcher {
     link: Link,
     title: String,
+    /// The user whose key it has; empty for none.
+    user: String,
     names: FxHashMap<Named, String>,
     requests: u64,
 }
@@ -48,10 +50,11 @@ impl Watcher {
         let address = Address::parse(address)?;
         let key = super::network::find_key(&address, key_file, insecure)?;
         let badge = key.as_ref().and_then(Key::badge).cloned().map(Box::new);
+        let user = badge.as_ref().map(|badge| badge.user.clone()).unwrap_or_default();
         let hello = WatcherHello { badge, ..WatcherHello::new(name()) };
         let (link, _) = super::network::handshake(&address, key.as_ref(), insecure, hello)?;
         let link = Link::Server(Box::new(link));
-        Ok(Watcher::new(link, format!("server {address}")))
+        Ok(Watcher { user, ..Watcher::new(link, format!("server {address}")) })
     }
 
     /// Watches a dispatcher that was found on this machine.
@@ -81,12 +84,18 @@ impl Watcher {
     }
 
     fn new(link: Link, title: String) -> Watcher {
-        Watcher { link, title, names: FxHashMap::default(), requests: 0 }
+        let (user, names) = (String::new(), FxHashMap::default());
+        Watcher { link, title, user, names, requests: 0 }
     }
 
     /// What is watched, for display.
     pub fn title(&self) -> &str {
         &self.title
+    }
+
+    /// The user whose key it has; empty for none.
+    pub fn user(&self) -> &str {
+        &self.user
     }
 
     /// The name of an entity, if it was received with events.

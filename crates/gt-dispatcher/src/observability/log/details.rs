@@ -29,6 +29,11 @@ pub(super) fn client_name(command: &ClientCommand) -> &'static str {
         ClientCommand::Define(_) => "DefineHotPath",
         ClientCommand::Forget { .. } => "ForgetHotPath",
         ClientCommand::Invoke(_) => "HotPathStart",
+        ClientCommand::Keep(_) => "Keep",
+        ClientCommand::Unkeep { .. } => "Unkeep",
+        ClientCommand::Kept { .. } => "GetKept",
+        ClientCommand::Detach { .. } => "Detach",
+        ClientCommand::Abandon => "Abandon",
     }
 }
 
@@ -132,7 +137,16 @@ impl Display for ClientDetails<'_> {
                 }
             }
             ClientCommand::Cancel { request } => write!(f, "request={}", request.0),
-            ClientCommand::Statistics { .. } | ClientCommand::Status { .. } => Ok(()),
+            ClientCommand::Statistics { .. }
+            | ClientCommand::Status { .. }
+            | ClientCommand::Kept { .. }
+            | ClientCommand::Abandon => Ok(()),
+            ClientCommand::Keep(kept) => {
+                write!(f, "name={} tensors={}", word(&kept.name), kept.tensors.len())
+            }
+            ClientCommand::Unkeep { name } | ClientCommand::Detach { name, .. } => {
+                write!(f, "name={}", word(name))
+            }
             ClientCommand::Explain { begin, .. } => write!(f, "begin={begin}"),
             ClientCommand::Strict { limit } => write!(f, "limit={limit:?}"),
             ClientCommand::Rescale(Rescale { slots, elastic }) => {

@@ -1,7 +1,7 @@
 //! The catalogue of a session: every live tensor's shape, dtype, provenance and copies.
-//!
-//! - [`by_slot`]: the same by slot; [`stored`]: its encoding in the journal.
+//! [`by_slot`]: the same by slot; [`stored`]: its encoding; [`abandoned`]: without its client.
 
+mod abandoned;
 mod by_slot;
 mod stored;
 

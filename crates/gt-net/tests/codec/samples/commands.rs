@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use gt_ir::data::SharedBlock;
 use gt_ir::fabric::CollectiveCall;
 use gt_ir::operation::SampleOperand;
@@ -10,13 +11,19 @@ use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::snapshot::Snapshot;
 use gt_ir::stored::{Save, SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{
-    ClientCommand, Content, Create, DType, Instruction, Meta, Operand, RequestId, SessionId, Shape,
-    SourceId, TensorId, WorkerCommand, WorkerId, ops,
+    ClientCommand, Content, Create, DType, Instruction, Kept, KeptTensor, Meta, Operand, RequestId,
+    SessionId, Shape, SourceId, TensorId, WorkerCommand, WorkerId, ops,
 };
 
 use super::exchanges::{collective_exchange, exchange};
 use super::templates::{definition, invocation};
 use super::{data, meta};
+
+pub fn kept() -> Kept {
+    let meta = Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap());
+    let tensors = vec![KeptTensor { id: TensorId(300), meta }];
+    Kept { name: "model".into(), structure: Bytes::from_static(b"{}"), tensors }
+}
 
 pub fn client_commands() -> Vec<ClientCommand> {
     let request = RequestId(4);
@@ -39,6 +46,11 @@ pub fn client_commands() -> Vec<ClientCommand> {
         ClientCommand::Locate { request, tensor: TensorId(7) },
         ClientCommand::Status { request },
         ClientCommand::Strict { limit: Some(1 << 40) },
+        ClientCommand::Keep(Box::new(kept())),
+        ClientCommand::Unkeep { name: "model".into() },
+        ClientCommand::Kept { request },
+        ClientCommand::Detach { request, name: "run-12".into(), token: Some(u128::MAX) },
+        ClientCommand::Abandon,
         ClientCommand::Define(Box::new(definition())),
         ClientCommand::Forget { template: 3 },
         ClientCommand::Invoke(Box::new(invocation())),

@@ -21,13 +21,13 @@ use gt_ir::message::{
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
-    Content, DType, Incarnation, LaneId, Meta, Piece, RequestId, SessionId, SessionOrigin, Shape,
-    SlotId, SourceId, TensorData, TensorId, TransferId, WorkerId,
+    Attach, Content, DType, Incarnation, LaneId, Meta, Piece, RequestId, SessionId, SessionOrigin,
+    Shape, SlotId, SourceId, StreamNumbers, TensorData, TensorId, TransferId, WorkerId,
 };
 use gt_net::codec::{decode, encode};
 
-use commands::written;
 pub use commands::{client_commands, worker_commands};
+use commands::{kept, written};
 use exchanges::fabric;
 use observability::{events, explanation, report, status};
 
@@ -133,6 +133,12 @@ fn hellos() -> Vec<Hello> {
             badge: badge(),
             process: Some(Process { pid: 300, start: 1 << 40 }),
             resume: Some(Box::new(resume)),
+            attach: Some(Box::new(Attach {
+                name: "run-12".into(),
+                or_create: true,
+                take_over: false,
+                token: Some(u128::MAX),
+            })),
         }),
         Hello::Worker(WorkerHello {
             protocol,
@@ -167,6 +173,8 @@ fn welcomes() -> Vec<Welcome> {
             grace,
             is_kept: true,
             is_renewed: false,
+            is_attached: true,
+            numbers: StreamNumbers { tensor: 300, request: 7 },
         }),
         Welcome::Worker(WorkerWelcome {
             worker: WorkerId(3),
@@ -192,6 +200,7 @@ pub fn client_to_server() -> Vec<ClientToServer> {
         },
         ClientToServer::Events { events: events(), dropped: 3 },
         ClientToServer::Lines { lines: vec![(SourceId(2), "train.py:12".into())] },
+        ClientToServer::End,
     ]
 }
 
@@ -205,6 +214,8 @@ fn server_to_client() -> Vec<ServerToClient> {
         answer(Reply::Explained(explanation())),
         answer(Reply::Located(vec![])),
         answer(Reply::Status(Box::new(status()))),
+        answer(Reply::Kept(vec![kept()])),
+        answer(Reply::Detached),
         ServerToClient::Answer(Answer { request: REQUEST, result: Err(failure()) }),
         ServerToClient::StepUndone(Box::new(failure())),
         ServerToClient::Notice { text: "soon".into() },

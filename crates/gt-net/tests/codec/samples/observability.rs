@@ -6,8 +6,8 @@ use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
 use gt_ir::status::{
-    AwaitedTensor, Report, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits,
-    WindowUse, WorkerStatus,
+    AwaitedTensor, NamedSession, Report, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS,
+    Waits, WindowUse, WorkerStatus,
 };
 use gt_ir::{SessionId, SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
@@ -110,6 +110,14 @@ pub fn status() -> Status {
         windows: windows(),
         recoveries: 2,
         unkept: "no".into(),
+        tensors: 300,
+        named: Some(NamedSession {
+            name: "run-12".into(),
+            is_private: true,
+            is_detached: true,
+            since: Duration::from_secs(3),
+            kept: 2,
+        }),
         waits,
         behind: vec!["run-12 eve@box #9".into()],
     };

@@ -19,7 +19,7 @@ use ratatui::widgets::Paragraph;
 use super::keys::Keys;
 use super::model::Model;
 use crate::words::number;
-pub(super) use sessions::waits;
+pub(crate) use sessions::waits;
 
 /// The smallest screen on which the tables fit.
 const LEAST: (u16, u16) = (40, 8);
@@ -245,6 +245,8 @@ mod tests {
             windows: windows(busy),
             recoveries: 0,
             unkept: String::new(),
+            tensors: 0,
+            named: None,
             waits,
             behind: vec!["run-12 eve@box #9".into()],
         };

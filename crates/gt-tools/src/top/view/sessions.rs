@@ -95,7 +95,7 @@ fn memory(session: &SessionStatus) -> String {
 }
 
 /// Returns what a session waits for, and which sessions cause it.
-pub(in crate::top) fn waits(session: &SessionStatus, now: Duration) -> String {
+pub(crate) fn waits(session: &SessionStatus, now: Duration) -> String {
     let what = what(session, now);
     match session.behind.as_slice() {
         [] => what,
@@ -105,6 +105,14 @@ pub(in crate::top) fn waits(session: &SessionStatus, now: Duration) -> String {
 }
 
 fn what(session: &SessionStatus, now: Duration) -> String {
+    if session.named.as_ref().is_some_and(|named| named.is_detached) {
+        let open = session.open > 0 || session.waits != Waits::Nothing;
+        return if open {
+            "its instructions to run; detached".into()
+        } else {
+            "-; detached".into()
+        };
+    }
     if session.entitlement.is_away {
         return "its client to connect again".into();
     }

@@ -243,6 +243,12 @@ impl Driver for EmbeddedDriver {
         self.runtime.close();
     }
 
+    fn settle(&self, _interrupt: Interrupt) -> Result<()> {
+        Err(ClientError::usage(
+            "detach: the session runs on workers of this process, and ends with it\n  hint: start a server with `gt server` and workers with `gt worker`, and connect to it by gt.connect(ADDRESS)",
+        ))
+    }
+
     fn data_roots(&self) -> Option<Vec<String>> {
         None
     }

@@ -73,6 +73,11 @@ impl SharedBlocks {
         OwnedBlock::sealed(bytes)
     }
 
+    /// Returns whether the receivers of all blocks have read them.
+    pub fn are_read(&self) -> bool {
+        self.owned.is_empty()
+    }
+
     /// Frees blocks that have been unused for a while, including mappings of other processes'
     /// blocks.
     pub fn tidy(&mut self) {

@@ -1,32 +1,31 @@
 //! The network driver: a session on a server.
 //!
-//! [`incoming`]: handling the server's messages.
+//! [`open`]: connecting and attaching; [`incoming`]: handling the server's messages.
 
 mod incoming;
+mod open;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
-use gt_client::{ClientError, Result, Session};
+use gt_client::{ClientError, Result};
 use gt_ir::event::Event;
 use gt_ir::message::{Answer, ClientToServer};
-use gt_ir::{ClientCommand, RequestId, SessionOrigin};
-use gt_net::address::Address;
+use gt_ir::{ClientCommand, RequestId, StreamNumbers};
 use gt_net::wake::Wake;
-use gt_net::{NetError, shm};
 
 use super::blocks::SharedBlocks;
 use super::fork;
-use super::resume::{ClientLink, ServerRoute};
+use super::resume::ClientLink;
 use crate::drivers::answers::SessionAnswers;
 use crate::drivers::issues::Issues;
-use crate::drivers::origin;
 use crate::drivers::run_ahead::{LongWait, RunAhead};
 use crate::drivers::undone::UndoneSteps;
+
+pub use open::{attach, connect, connect_as, new_token};
 
 /// The interval at which a wait checks for the user's interrupt.
 const SLICE: Duration = Duration::from_millis(50);
@@ -35,81 +34,13 @@ const FLUSH_EVERY: Duration = Duration::from_millis(1);
 /// The number of idle rounds after which the flusher sleeps until it is woken.
 const IDLE_ROUNDS: u32 = 20;
 
+/// How long a session that is detached waits for workers that read data in this process's memory.
+const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+
 /// Events are sent when this many are waiting ...
 const EVENTS: usize = 64;
 /// ... or when the oldest has waited this long.
 const EVENTS_EVERY: Duration = Duration::from_millis(50);
-
-/// Connects to a server and opens a session there.
-///
-/// # Errors
-/// The address is not valid or not reachable, the key is missing or wrong, or the server is of
-/// another version.
-pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
-    connect_as(origin(None), address, key_file, insecure)
-}
-
-/// As [`connect`]; the session has the name of `origin`.
-///
-/// # Errors
-/// As [`connect`].
-pub fn connect_as(
-    origin: SessionOrigin,
-    address: &str,
-    key_file: Option<&Path>,
-    insecure: bool,
-) -> Result<Session> {
-    fork::watch();
-    if std::env::var_os("GT_AUTO_SHARD").is_some() {
-        tracing::warn!(
-            "GT_AUTO_SHARD has no effect here: the server at {address} was started with its own"
-        );
-    }
-    let failed = |error: NetError| ClientError::Connection(error.to_string());
-    let address = Address::parse(address).map_err(failed)?;
-    let way = ServerRoute { address, key_file: key_file.map(Path::to_path_buf), insecure, origin };
-    let key = way.key().map_err(failed)?;
-    let hello = way.hello(key.as_ref());
-    let wake = Wake::new().map_err(|error| {
-        ClientError::Connection(format!("no wakeup for the connection: {error}"))
-    })?;
-    let (link, welcome) =
-        super::handshake(&way.address, key.as_ref(), insecure, hello).map_err(failed)?;
-    let address = way.address.to_string();
-    let machine = shm::machine_token();
-    let shared = Arc::new(ClientShared {
-        state: Mutex::new(ClientState {
-            link: ClientLink::new(way, link, &welcome),
-            answers: SessionAnswers::default(),
-            blocks: SharedBlocks::default(),
-            shares_memory: !machine.is_empty() && machine == welcome.machine,
-            ended: None,
-            events: Vec::new(),
-            events_since: Duration::ZERO,
-        }),
-        address,
-        name: welcome.name,
-        data_roots: welcome.data_roots,
-        contenders: AtomicUsize::new(0),
-        wake,
-        ahead: RunAhead::new(welcome.window),
-        session: Mutex::new(None),
-        closing: AtomicBool::new(false),
-        idle: AtomicBool::new(false),
-        flusher: Mutex::new(None),
-        process: std::process::id(),
-        started: Instant::now(),
-        issues: Issues::default(),
-        undone: UndoneSteps::default(),
-    });
-    let flusher = Arc::clone(&shared);
-    let thread = thread::Builder::new()
-        .name("gt-flush".into())
-        .spawn(move || flusher.flush_now_and_then())
-        .map_err(|error| ClientError::Connection(format!("no thread could be started: {error}")))?;
-    *lock(&shared.flusher) = Some(thread);
-    Ok(Session::new(Arc::new(NetworkDriver { shared })))
-}
 
 struct NetworkDriver {
     shared: Arc<ClientShared>,
@@ -121,6 +52,7 @@ struct ClientShared {
     /// The name under which the server shows the session.
     name: String,
     data_roots: Vec<String>,
+    numbers: StreamNumbers,
     /// The number of threads that wait for the state while another holds it and waits on the
     /// socket.
     contenders: AtomicUsize,
@@ -358,6 +290,37 @@ impl Driver for NetworkDriver {
                 let _ = flusher.join();
             }
         }
+    }
+
+    fn settle(&self, interrupt: Interrupt) -> Result<()> {
+        let until = Instant::now() + SETTLE_LIMIT;
+        let mut is_late = false;
+        let mut ends = || {
+            is_late = Instant::now() >= until;
+            is_late || interrupt()
+        };
+        let settled =
+            self.shared.wait_until(&mut ends, |state| state.blocks.are_read().then_some(()));
+        match settled {
+            Err(ClientError::Interrupted) if is_late => {
+                let seconds = SETTLE_LIMIT.as_secs();
+                Err(ClientError::Connection(format!(
+                    "detach: the workers have not read the data of this session within {seconds} s\n  hint: `gt top` shows what they do; call gt.detach again"
+                )))
+            }
+            settled => settled,
+        }
+    }
+
+    fn end(&self) {
+        let mut state = self.shared.state();
+        self.shared.send(&mut state, &ClientToServer::End);
+        drop(state);
+        self.close();
+    }
+
+    fn numbers(&self) -> StreamNumbers {
+        self.shared.numbers
     }
 
     fn data_roots(&self) -> Option<Vec<String>> {

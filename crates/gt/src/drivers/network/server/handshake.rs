@@ -101,7 +101,7 @@ impl Server {
         }
         match is_renewed {
             true => self.dispatcher.client_returned(self.started.elapsed(), id, given),
-            false => self.dispatcher.set_away(id, false),
+            false => self.dispatcher.set_away(self.started.elapsed(), id, false),
         }
         Ok(())
     }

@@ -83,7 +83,10 @@ pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut PeerTable, mut hist
     for session in sessions {
         let user = session.hello.badge.as_ref().map_or("", |badge| badge.user.as_str());
         let name = session.hello.origin.label(user, session.number);
-        let id = peers.restore(&session.hello, session.received);
+        let id = match session.is_detached {
+            true => peers.absent(),
+            false => peers.restore(&session.hello, session.received),
+        };
         if let Err(reason) = dispatcher.adopt(Duration::ZERO, id, session) {
             tracing::warn!("the session {name} cannot go on: {reason}");
             peers.give_up(id, reason);

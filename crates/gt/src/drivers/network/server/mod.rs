@@ -245,7 +245,10 @@ impl Server {
                     let id = self.peers.id(&link);
                     match self.peers.disconnect(&link) {
                         Some(peer) => self.forget(peer, "its connection was lost"),
-                        None => id.into_iter().for_each(|id| self.dispatcher.set_away(id, true)),
+                        None => {
+                            let now = self.started.elapsed();
+                            id.into_iter().for_each(|id| self.dispatcher.set_away(now, id, true));
+                        }
                     }
                 }
             }

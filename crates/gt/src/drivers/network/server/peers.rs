@@ -130,6 +130,11 @@ impl PeerTable {
         id
     }
 
+    /// Returns the id of a session of the journal that has no client.
+    pub fn absent(&mut self) -> PeerId {
+        self.next(Role::Client)
+    }
+
     /// Records that a session of the journal cannot be resumed; its client is notified when it
     /// returns.
     pub fn give_up(&mut self, id: PeerId, reason: String) {

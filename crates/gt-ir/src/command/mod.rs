@@ -1,7 +1,12 @@
 //! Commands: the elements of a client's stream to the dispatcher, and of a lane's stream to a
 //! worker.
 //!
+//! - [`kept`]: tensors that sessions hold under names; [`numbers`]: where a stream begins.
+//!
 //! They are two types, so that a command that is not allowed on a stream cannot be expressed.
+
+mod kept;
+mod numbers;
 
 use std::sync::Arc;
 
@@ -15,6 +20,12 @@ use crate::snapshot::Snapshot;
 use crate::stored::{Save, SavePart};
 use crate::template::{Definition, Invocation};
 use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
+
+pub use kept::{Kept, KeptTensor};
+pub use numbers::StreamNumbers;
+
+/// More tensors than an iteration of a template makes.
+const MAX_MADE: u64 = 1 << 24;
 
 /// A command of a client to the dispatcher.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +64,17 @@ pub enum ClientCommand {
     /// Set how many slots the session has, and whether workers that join add some. The last command of
     /// its batch.
     Rescale(Rescale),
+    /// Keep tensors under a name, instead of those that the name had.
+    Keep(Box<Kept>),
+    /// Keep nothing under a name any more.
+    Unkeep { name: String },
+    /// Reply with what is kept.
+    Kept { request: RequestId },
+    /// Name the session, so that it continues without its client. One with a token can be attached
+    /// to only with it. The last command of its batch; takes effect on receipt.
+    Detach { request: RequestId, name: String, token: Option<u128> },
+    /// Free all tensors that are not kept, and forget templates and signals: the client is gone.
+    Abandon,
 }
 
 record!(enum ClientCommand {
@@ -72,6 +94,11 @@ record!(enum ClientCommand {
     14 => Invoke(invocation),
     15 => Save(save),
     16 => Rescale(rescale),
+    17 => Keep(kept),
+    18 => Unkeep { name },
+    19 => Kept { request },
+    20 => Detach { request, name, token },
+    21 => Abandon,
 });
 
 /// The number of a session's slots, and whether workers that join add some; `None` leaves a setting
@@ -179,13 +206,20 @@ impl ClientCommand {
             ClientCommand::Create(create) => create.weight(),
             ClientCommand::Define(definition) => definition.weight(),
             ClientCommand::Invoke(invocation) => invocation.weight(),
+            // Grows with what the server stores, so that a window bounds it.
+            ClientCommand::Keep(kept) => 1 + (kept.bytes() >> 14) as u64,
             _ => 1,
         }
     }
 
     /// Returns whether it concerns only the current state, and so overtakes queued commands.
     pub fn is_momentary(&self) -> bool {
-        matches!(self, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
+        matches!(
+            self,
+            ClientCommand::Status { .. }
+                | ClientCommand::Cancel { .. }
+                | ClientCommand::Detach { .. }
+        )
     }
 
     /// Returns the id of the request that it makes, if any.
@@ -195,7 +229,9 @@ impl ClientCommand {
             | ClientCommand::Statistics { request }
             | ClientCommand::Explain { request, .. }
             | ClientCommand::Locate { request, .. }
-            | ClientCommand::Status { request } => Some(*request),
+            | ClientCommand::Status { request }
+            | ClientCommand::Kept { request }
+            | ClientCommand::Detach { request, .. } => Some(*request),
             ClientCommand::Save(save) => Some(save.request),
             _ => None,
         }
@@ -206,6 +242,20 @@ impl ClientCommand {
         match self {
             ClientCommand::Run(instruction) => Some(instruction.output),
             ClientCommand::Create(create) => Some(create.output),
+            _ => None,
+        }
+    }
+
+    /// Returns a number after those of all tensors that it makes, if it makes any.
+    pub fn after_made(&self) -> Option<u64> {
+        match self {
+            ClientCommand::Run(instruction) => {
+                Some(instruction.output.0.saturating_add(instruction.results.len() as u64))
+            }
+            ClientCommand::Create(create) => Some(create.output.0.saturating_add(1)),
+            ClientCommand::Invoke(invocation) => {
+                Some(invocation.bases[0].0.saturating_add(MAX_MADE))
+            }
             _ => None,
         }
     }

@@ -1,0 +1,67 @@
+//! Links between workers: workers receive each other's addresses, and report whom they cannot
+//! reach.
+
+use std::time::Duration;
+
+use gt_ir::message::{Failure, ServerToWorker};
+use gt_ir::{LaneId, SourceId, TransferId};
+
+use super::Dispatcher;
+use crate::peer::PeerId;
+use crate::workers::RegisteredWorker;
+
+impl Dispatcher {
+    /// Sends a new worker the addresses of the others, and the others its own.
+    pub(super) fn exchange_addresses(&mut self, newcomer: PeerId) {
+        let neighbour = |worker: &RegisteredWorker| ServerToWorker::Neighbour {
+            worker: worker.id,
+            name: worker.name.clone(),
+            endpoint: worker.endpoint.clone(),
+            machine: worker.machine.clone(),
+        };
+        let Some(new) = self.peers.workers.get(newcomer) else { return };
+        if new.endpoint.is_empty() {
+            return;
+        }
+        for other in self.peers.workers.iter().filter(|other| other.peer != newcomer) {
+            self.outbox.push(newcomer, neighbour(other));
+            self.outbox.push(other.peer, neighbour(new));
+        }
+    }
+
+    /// Handles a worker's report that it could not send a piece: the session leaves that worker if
+    /// it can; otherwise the receiving lane gets a failure instead of the piece.
+    pub(super) fn undelivered(
+        &mut self,
+        now: Duration,
+        from: PeerId,
+        transfer: TransferId,
+        to: LaneId,
+        reason: String,
+    ) {
+        let Some(sender) = self.peers.workers.get(from).map(|worker| worker.id) else { return };
+        let Some(client) =
+            self.peers.sessions.by_incarnation(to.incarnation).map(|session| session.identity.peer)
+        else {
+            return;
+        };
+        if self.leave_worker(now, client, sender) {
+            return;
+        }
+        let Some(sender) = self.peers.workers.by_id(sender) else { return };
+        let Some(session) = self.peers.sessions.get(client) else { return };
+        let slots = &session.planning.catalogue.slots;
+        let receiver = slots.host(to.slot).and_then(|worker| self.peers.workers.by_id(worker));
+        let Some(receiver) = receiver else { return };
+        let reason = format!(
+            "worker '{}' cannot reach worker '{}': {reason}\n  hint: workers on several machines must reach each other; start them with --peer-host ADDRESS",
+            sender.name, receiver.name
+        );
+        let failure = Failure::new("send", reason, sender.name.as_str(), SourceId::default());
+        for slot in slots.on(sender.id) {
+            let result = Err(failure.clone());
+            let piece = gt_ir::Piece { transfer, from: slot, to, result };
+            self.outbox.push(receiver.peer, ServerToWorker::Piece(piece));
+        }
+    }
+}
