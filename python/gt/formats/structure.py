@@ -194,6 +194,8 @@ def _cannot(call: str, value: Any, path: tuple[str, ...]) -> str:
         hint = f"{call} its state_dict()"
     elif isinstance(value, gt.nn.Module):
         hint = f"{call} its state_dict(), or define its class at the top of a module"
+    elif type(value).__module__.partition(".")[0] == "torch" and call == "keep":
+        hint = "gt.torch.keep(name, value) keeps PyTorch's tensors"
     elif callable(value):
         hint = "functions and classes are saved by name, so define it at the top of a module"
     else:

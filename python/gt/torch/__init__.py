@@ -48,6 +48,7 @@ _check_release(_torch.__version__)
 
 from gt.torch import setup as _setup  # noqa: E402
 from gt.torch.bridge import from_torch, to_torch  # noqa: E402
+from gt.torch.keeping import keep, kept  # noqa: E402
 from gt.torch.parallel import parallelize_module  # noqa: E402
 
 _setup.run()
@@ -56,4 +57,4 @@ if _FOLLOWS_TORCH:
 
     _late_import.register()
 
-__all__ = ["TESTED", "from_torch", "parallelize_module", "to_torch"]
+__all__ = ["TESTED", "from_torch", "keep", "kept", "parallelize_module", "to_torch"]
