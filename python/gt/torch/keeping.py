@@ -59,8 +59,8 @@ def kept(name: str, default: Any = _MISSING) -> Any:
         default: returned if nothing is kept under the name.
 
     Returns:
-        The structure that was kept, with new tensors of the same values: those that were on the
-        device "cluster" are there, without a copy, the others in this process.
+        The structure that was kept, with new tensors of the same values: on the device "cluster",
+        without a copy, or in this process, as they were.
 
     Raises:
         ConnectionError: the session is closed.
