@@ -15,6 +15,7 @@ from processes import (
     run_program,
     run_python,
     unsharded_only,
+    write_key,
 )
 from training import start_server
 
@@ -166,15 +167,31 @@ def test_one_that_is_started_again_waits_for_the_end_of_the_first(served):
         text=True,
     )
     assert holder.stdout.readline() == "has it\n"
-    holder.send_signal(signal.SIGSTOP)
-    begin = time.monotonic()
+    # A holder that lives has it for good; one whose machine is suspended has not.
     with pytest.raises(ConnectionError, match="is held by"):
         gt.attach("restarted", or_create=True, address=served)
-    assert time.monotonic() - begin < 15
-    holder.kill()
+    holder.send_signal(signal.SIGSTOP)
     assert gt.attach("restarted", or_create=True, address=served)
     assert gt.kept("number") == 3
+    holder.kill()
     holder.communicate()
+
+
+def test_one_that_gives_up_waiting_gets_no_session(served):
+    holder = subprocess.Popen(
+        program_command("sessions/holder", served, "waited for"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout.readline() == "has it\n"
+    waiting = subprocess.Popen(program_command("sessions/holder", served, "waited for"))
+    time.sleep(2)
+    waiting.kill()
+    waiting.wait()
+    assert holder.communicate("\n", timeout=60)[0] == "6.0\n"
+    assert gt.attach("waited for", address=served) and gt.kept("number") == 3
+    assert gt.attach("waited for"), "a cell of a notebook that runs again"
 
 
 def test_private_sessions_and_their_ends(served):
@@ -195,6 +212,47 @@ def test_private_sessions_and_their_ends(served):
     with pytest.raises(ConnectionError, match="there is no session 'mine'"):
         gt.attach("mine", token=token)
     assert "there is no session 'mine'" in run_gt("sessions", "end", "mine", served).stderr
+
+
+def test_names_belong_to_users_and_the_policy_ends_idle_sessions(tmp_path):
+    path, policy = tmp_path / "key", tmp_path / "policy.yaml"
+    write_key(path, run_gt("key").stdout)
+    policy.write_text("users: {eve: {sessions: 1, idle: 3s}}\n")
+    made = {
+        user: run_gt("key", "--user", user, "--of-file", str(path)).stdout.strip()
+        for user in ("ada", "eve")
+    }
+    code = (
+        "import sys, gt\n"
+        "address, *names = sys.argv[1:]\n"
+        "for name in names:\n"
+        "    print(gt.attach(name, or_create=True, address=address), gt.kept('x', None))\n"
+        "    gt.keep('x', name)"
+    )
+    options = ("--key-file", str(path), "--policy", str(policy))
+    with cluster(1, *options, worker_options=("--key-file", str(path))) as (address, _):
+
+        def attach(user: str, *names: str):
+            return run_python(code, address, *names, GT_KEY=made[user])
+
+        def listed(user: str) -> str:
+            return run_gt("sessions", address, GT_KEY=made[user]).stdout
+
+        assert attach("ada", "run", "other").stdout == "False None\n" * 2
+        assert attach("eve", "run").stdout == "False None\n", "another session of this name"
+        assert attach("eve", "run").stdout == "True run\n"
+        assert attach("ada", "other").stdout == "True other\n"
+        assert listed("ada").count("nobody, for") == 2 and "everybody" not in listed("ada")
+        assert listed("eve").count("nobody, for") == 1
+        # A detached session counts, and is ended by the policy.
+        refused = attach("eve", "second").stderr
+        assert "user eve may have 1 sessions at a time, and has them: run eve@" in refused
+        until = time.monotonic() + 30
+        while "run" in listed("eve") and time.monotonic() < until:
+            time.sleep(0.2)
+        assert listed("eve") == "there are no sessions of user eve\n"
+        assert attach("eve", "second").stdout == "False None\n"
+        assert listed("ada").count("nobody, for") == 2
 
 
 def test_sessions_of_workers_in_this_process_keep_and_are_not_detached():

@@ -203,15 +203,15 @@ fn one_that_would_begin_a_session_waits_until_the_holder_is_known_to_be_gone() {
     let one = cluster.connect(1, "", or_create("run"));
     let two = cluster.connect(2, "", or_create("run"));
     assert!(cluster.answer(two).is_none(), "it waits");
-    assert_eq!(cluster.dispatcher.next_deadline(), Some(Duration::from_secs(7)));
+    assert_eq!(cluster.dispatcher.next_deadline(), Some(Duration::from_secs(9)));
     cluster.dispatcher.set_away(Duration::from_secs(3), one, true);
     cluster.take_outbox();
     assert!(cluster.answer(two).unwrap().unwrap().is_attached, "the link of the first is lost");
     // A holder that lives keeps it.
     let three = cluster.connect(3, "", or_create("run"));
-    cluster.tick(Duration::from_secs(6));
+    cluster.tick(Duration::from_secs(8));
     assert!(cluster.answer(three).is_none());
-    cluster.tick(Duration::from_secs(7));
+    cluster.tick(Duration::from_secs(9));
     assert!(cluster.refusal(three).contains("is held by p2"));
     // One that gives up is forgotten.
     let four = cluster.connect(4, "", or_create("run"));
@@ -219,6 +219,45 @@ fn one_that_would_begin_a_session_waits_until_the_holder_is_known_to_be_gone() {
     cluster.leave(two);
     assert!(cluster.answer(four).is_none());
     assert_eq!(cluster.dispatcher.next_deadline(), None);
+}
+
+#[test]
+fn one_that_waits_gets_what_is_kept_and_no_more() {
+    let mut cluster = Cluster::new();
+    let one = cluster.connect(1, "", or_create("run"));
+    cluster.send(one, ClientToServer::Stream(program()));
+    let two = cluster.connect(2, "", or_create("run"));
+    cluster.leave(one);
+    assert!(cluster.answer(two).unwrap().unwrap().is_attached);
+    assert_eq!(cluster.freed, [TensorId(1)], "what is not kept");
+}
+
+#[test]
+fn one_that_takes_over_gets_a_session_for_which_another_waits() {
+    let mut cluster = Cluster::new();
+    let one = cluster.connect(1, "", or_create("run"));
+    let two = cluster.connect(2, "", or_create("run"));
+    let three = cluster.connect(3, "", Some(Attach { take_over: true, ..attach("run") }));
+    assert!(cluster.answer(three).unwrap().unwrap().is_attached);
+    assert!(cluster.refusal(one).contains("taken over by p3"));
+    assert!(cluster.answer(two).is_none(), "it waits for the third");
+    cluster.leave(three);
+    assert!(cluster.answer(two).unwrap().unwrap().is_attached);
+}
+
+#[test]
+fn a_private_session_stays_private() {
+    let mut cluster = Cluster::new();
+    let private = Attach { token: Some(7), ..or_create("mine").unwrap() };
+    let one = cluster.connect(1, "", Some(private.clone()));
+    let (request, name) = (RequestId(0), "mine".to_string());
+    let detach = ClientCommand::Detach { request, name, token: None };
+    cluster.send(one, ClientToServer::Stream(vec![detach]));
+    cluster.leave(one);
+    let two = cluster.connect(2, "", or_create(" mine "));
+    assert!(cluster.refusal(two).contains("is private"));
+    let three = cluster.connect(3, "", Some(private));
+    assert!(cluster.answer(three).unwrap().unwrap().is_attached);
 }
 
 #[test]

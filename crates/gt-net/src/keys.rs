@@ -2,10 +2,10 @@
 //!
 //! A server has one cluster key, 32 random bytes. The CURVE key pairs of the server and of each
 //! role are derived from it, so the cluster key grants every role. A role's key holds only that
-//! role's pair and the server's public key. A user's key holds the pair of all users, which is good for
-//! clients alone, and a badge, which proves who the user is: a hash of the user's name and team,
-//! keyed with the cluster key. A link with the users' pair must show a badge, so that no part of a
-//! user's key makes a key without a name.
+//! role's pair and the server's public key. A user's key holds the pair of all users, which is good
+//! for clients, and for watchers of the status, and a badge, which proves who the user is: a hash
+//! of the user's name and team, keyed with the cluster key. A link with the users' pair must show a
+//! badge, so that no part of a user's key makes a key without a name.
 
 use gt_ir::message::{Badge, Role};
 
@@ -64,7 +64,8 @@ impl Key {
             Key::Role { role: own, secret, server } if *own == role => {
                 Ok(LinkKey { own: pair(*secret), server: *server })
             }
-            Key::User { secret, server, .. } if role == Role::Client => {
+            // Its user may watch as well: the badge says which user that is.
+            Key::User { secret, server, .. } if role != Role::Worker => {
                 Ok(LinkKey { own: pair(*secret), server: *server })
             }
             Key::Role { role: own, .. } => {

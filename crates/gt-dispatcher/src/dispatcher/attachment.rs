@@ -10,12 +10,12 @@ use super::Dispatcher;
 use crate::named::SessionName;
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
-use crate::sessions::{ClientSession, Identity};
+use crate::sessions::{ClientSession, Identity, SourceLines};
 use crate::unread::UnreadValues;
 
-/// How long a client waits for a session whose client may be gone: a lost connection is noticed
-/// within this time.
-const HOLDER_WAIT: Duration = Duration::from_secs(7);
+/// How long a client waits for a session whose client may be gone: a silent connection is noticed
+/// within 7.5 s (`gt_net`).
+const HOLDER_WAIT: Duration = Duration::from_secs(9);
 
 /// A client that waits for a session that another one holds.
 pub(super) struct WaitingClient {
@@ -50,10 +50,15 @@ impl Dispatcher {
         &mut self,
         now: Duration,
         peer: PeerId,
-        hello: ClientHello,
-        attach: &Attach,
+        mut hello: ClientHello,
+        mut attach: Attach,
     ) {
-        self.attach_since(now, now, peer, hello, attach);
+        match SessionOrigin::check(&attach.name) {
+            Ok(name) => attach.name = name,
+            Err(reason) => return self.refuse(now, peer, reason),
+        }
+        hello.attach = Some(Box::new(attach.clone()));
+        self.attach_since(now, now, peer, hello, &attach);
     }
 
     fn attach_since(
@@ -66,12 +71,12 @@ impl Dispatcher {
     ) {
         match self.attachment(now, now.saturating_sub(since), &hello, attach) {
             Ok(Attachment::Begin) => match self.add_client(now, peer, hello) {
-                Ok(()) => self.greet_client(now, peer, false),
+                Ok(()) => self.welcome(now, peer, false),
                 Err(reason) => self.refuse(now, peer, reason),
             },
             Ok(Attachment::Take(from)) => {
                 self.hand_over(now, from, peer, hello);
-                self.greet_client(now, peer, true);
+                self.welcome(now, peer, true);
             }
             Ok(Attachment::Wait) => self.waiting.push(WaitingClient { peer, hello, since }),
             Err(reason) => self.refuse(now, peer, reason),
@@ -89,11 +94,11 @@ impl Dispatcher {
         hello: &ClientHello,
         attach: &Attach,
     ) -> Result<Attachment, String> {
-        let (name, user) = (SessionOrigin::check(&attach.name)?, user(hello));
-        let Some(session) = self.peers.sessions.named(user, &name) else {
+        let (name, user) = (&attach.name, user(hello));
+        let Some(session) = self.peers.sessions.named(user, name) else {
             return match attach.or_create {
                 true => Ok(Attachment::Begin),
-                false => Err(self.unknown_session(user, &name)),
+                false => Err(self.unknown_session(user, name)),
             };
         };
         let Identity { peer, name: of, held_since, entitlement, .. } = &session.identity;
@@ -143,12 +148,14 @@ impl Dispatcher {
             let taker = hello.origin.cleaned().holder(user(&hello));
             let reason = format!("the session was taken over by {taker}");
             self.outbox.push(from, Goodbye { reason: reason.clone() });
-            self.detach(now, from, &reason);
+            self.leave(now, from, &reason);
         }
         let unread = UnreadValues::new(self.limits.unread);
         let Some(session) = self.peers.sessions.hand_over(from, to) else { return };
         session.disown();
         (session.unread, session.queue.received) = (unread, 0);
+        // The lines of another program.
+        session.lines = SourceLines::default();
         session.identity.hand_over(now, hello);
         let identity = &session.identity;
         self.scheduler.retire(from);
@@ -161,12 +168,19 @@ impl Dispatcher {
             self.scheduler.wake(to);
         }
         self.trials.hand_over(from, to);
-        self.set_away(now, to, false);
+        self.observability.forget_hot_paths(identity.number);
+        self.mark_away(to, false);
+    }
+
+    /// Leaves a named session without a client; one that waits for it gets it.
+    pub(super) fn detach(&mut self, now: Duration, peer: PeerId, reason: &str) {
+        self.leave(now, peer, reason);
+        self.admit_waiting(now);
     }
 
     /// Leaves a named session without a client: what it does not keep is freed once all that its
     /// client has sent is planned.
-    pub(super) fn detach(&mut self, now: Duration, peer: PeerId, reason: &str) {
+    fn leave(&mut self, now: Duration, peer: PeerId, reason: &str) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         session.disown();
         session.unread = UnreadValues::new(self.limits.unread);
@@ -179,7 +193,7 @@ impl Dispatcher {
             awaited.since.get_or_insert(now);
         }
         self.answers.forget_client(peer);
-        self.set_away(now, peer, true);
+        self.mark_away(peer, true);
         self.receive(now, peer, vec![ClientCommand::Abandon], None);
         let lineage = self.peers.sessions.get(peer).and_then(|session| session.lineage.as_ref());
         if let Some(pending) = lineage.and_then(|lineage| lineage.pending.as_ref()) {
@@ -188,7 +202,6 @@ impl Dispatcher {
             self.end_snapshot(peer);
             self.snapshot_confirmed(peer, number);
         }
-        self.admit_waiting(now);
     }
 
     /// Names a session, which continues without its client from then on.
@@ -220,6 +233,9 @@ impl Dispatcher {
             ));
         }
         let Some(session) = self.peers.sessions.get_mut(peer) else { return Ok(()) };
+        let before = session.identity.name.as_ref().filter(|before| before.name == name);
+        // A private session stays private.
+        let token = token.or(before.and_then(|before| before.token));
         session.identity.rename(Some(SessionName { name, token }));
         let identity = &session.identity;
         self.journal.add(|| identity.record());
@@ -252,7 +268,12 @@ impl ClientSession {
     /// Forgets what its client is owed: credit, and answers.
     fn disown(&mut self) {
         self.flow.disown();
-        self.queue.batches.iter_mut().for_each(|batch| batch.weight = 0);
+        for batch in &mut self.queue.batches {
+            batch.weight = 0;
+            let is_save = |command: &ClientCommand| matches!(command, ClientCommand::Save(_));
+            batch.commands.retain(|command| command.request().is_none() || is_save(command));
+        }
+        self.queue.batches.retain(|batch| !batch.commands.is_empty());
         if let Some(lineage) = &mut self.lineage {
             lineage.log.forget_client();
         }

@@ -36,10 +36,10 @@ impl Dispatcher {
             return self.refuse(now, peer, "the session has ended: connect again".into());
         };
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
+        session.queue.numbers.advance(&batch);
         let number = session.log(&mut batch, frames, weight);
         session.account.instructions += weight;
         session.flow.awaits_credit = false;
-        session.queue.numbers.advance(&batch);
         session.account.note_activity(now);
         if self.observability.is_on() {
             let (label, number) = (&session.identity.label, session.identity.number);

@@ -114,9 +114,9 @@ impl Dispatcher {
         match hello {
             Hello::Client(hello) => self.welcome_client(now, peer, hello),
             Hello::Worker(hello) => self.welcome_worker(now, peer, hello),
-            Hello::Watcher(_) => {
-                let peers = &self.peers;
-                self.observability.add_watcher(now, &mut self.outbox, peer, peers);
+            Hello::Watcher(hello) => {
+                let (peers, is_user) = (&self.peers, hello.badge.is_some());
+                self.observability.add_watcher(now, &mut self.outbox, peer, is_user, peers);
                 self.outbox.push(peer, Welcome::Watcher);
             }
         }
@@ -126,16 +126,16 @@ impl Dispatcher {
     fn welcome_client(&mut self, now: Duration, peer: PeerId, mut hello: ClientHello) {
         hello.origin = hello.origin.cleaned();
         match hello.attach.clone() {
-            Some(attach) => self.attach_client(now, peer, hello, &attach),
+            Some(attach) => self.attach_client(now, peer, hello, *attach),
             None => match self.add_client(now, peer, hello) {
-                Ok(()) => self.greet_client(now, peer, false),
+                Ok(()) => self.welcome(now, peer, false),
                 Err(reason) => self.refuse(now, peer, reason),
             },
         }
     }
 
     /// Welcomes a client, whose session began just now, or was attached to.
-    pub(super) fn greet_client(&mut self, now: Duration, peer: PeerId, is_attached: bool) {
+    pub(super) fn welcome(&mut self, now: Duration, peer: PeerId, is_attached: bool) {
         let (machine, window) = (self.machine.clone(), self.limits.client_window);
         let data_roots = self.data_roots.clone();
         let Some(session) = self.peers.sessions.get(peer) else { return };

@@ -11,7 +11,7 @@ use crate::peer::PeerId;
 use crate::peers::Peers;
 use crate::planner::Host;
 use crate::rules::Rules;
-use crate::sessions::{ClientSession, DeadlineWarning, TimeLimit};
+use crate::sessions::{ClientSession, DeadlineWarning, Identity, TimeLimit};
 
 /// How long before its end a session is warned: at most this time, and at most this fraction of the
 /// limit.
@@ -75,13 +75,18 @@ fn in_words(time: Duration) -> String {
 impl Dispatcher {
     /// Marks a session's client as disconnected, or as back, on all workers.
     pub fn set_away(&mut self, now: Duration, peer: PeerId, is_away: bool) {
+        self.mark_away(peer, is_away);
+        if is_away && !self.waiting.is_empty() {
+            self.admit_waiting(now);
+        }
+    }
+
+    /// As [`Dispatcher::set_away`], without effect on clients that wait for a session.
+    pub(super) fn mark_away(&mut self, peer: PeerId, is_away: bool) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         session.identity.entitlement.is_away = is_away;
         for worker in self.peers.workers.iter() {
             self.outbox.push(worker.peer, session.identity.admit());
-        }
-        if is_away && !self.waiting.is_empty() {
-            self.admit_waiting(now);
         }
     }
 
@@ -200,14 +205,24 @@ impl Dispatcher {
                 self.peers.sessions.iter().filter(|other| holder.has(&other.identity.entitlement));
             let own: Vec<&ClientSession> = own.collect();
             if own.len() >= most as usize {
-                let label = |session: &&ClientSession| match session.identity.entitlement.is_away {
-                    true => format!("{} (whose client is away)", session.identity.label),
-                    false => session.identity.label.clone(),
+                let label = |session: &&ClientSession| {
+                    let identity = &session.identity;
+                    let state = match (identity.is_detached, identity.entitlement.is_away) {
+                        (true, _) => " (detached)",
+                        (false, true) => " (whose client is away)",
+                        (false, false) => "",
+                    };
+                    format!("{}{state}", identity.label)
                 };
                 let labels = own.iter().map(label).collect::<Vec<_>>().join(", ");
-                let hint = match own.iter().any(|session| session.identity.entitlement.is_away) {
-                    true => ", or wait until the server gives up the one that is away (--grace)",
-                    false => "",
+                let has = |is_it: fn(&Identity) -> bool| own.iter().any(|of| is_it(&of.identity));
+                let is_away = |of: &Identity| of.entitlement.is_away && of.name.is_none();
+                let hint = match (has(|of| of.is_detached), has(is_away)) {
+                    (true, _) => " (`gt sessions end NAME` ends a detached one)",
+                    (false, true) => {
+                        ", or wait until the server gives up the one that is away (--grace)"
+                    }
+                    (false, false) => "",
                 };
                 return Err(format!(
                     "{holder} may have {most} sessions at a time, and has them: {labels}\n  hint: close one of them{hint}, or ask the operator for more"

@@ -89,10 +89,11 @@ impl Observability {
         now: Duration,
         outbox: &mut PeerOutbox,
         peer: PeerId,
+        is_user: bool,
         peers: &Peers,
     ) {
         let was_on = self.is_on();
-        self.watchers.add(peer);
+        self.watchers.add(peer, is_user);
         if !was_on {
             self.observe_all(now, outbox, peers, true);
         }
@@ -151,6 +152,11 @@ impl Observability {
     /// Sends watchers the names of a session's hot paths again: their lines have become known.
     pub fn forget_hot_paths(&mut self, session: SessionId) {
         self.watchers.forget_hot_paths(session);
+    }
+
+    /// Returns whether a watcher may poll for the events of all sessions.
+    pub fn may_poll(&self, peer: PeerId) -> bool {
+        self.watchers.may_poll(peer)
     }
 
     /// Sends a watcher its queued events.

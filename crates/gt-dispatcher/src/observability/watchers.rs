@@ -21,6 +21,8 @@ pub(crate) struct Watchers(BTreeMap<PeerId, WatcherQueue>);
 
 #[derive(Default)]
 struct WatcherQueue {
+    /// Whether it watches by the key of a user: then it sees the status alone.
+    is_user: bool,
     /// Whether it has polled for events; some watchers use the status alone.
     wants_events: bool,
     events: VecDeque<Event>,
@@ -34,8 +36,13 @@ impl Watchers {
         self.0.is_empty()
     }
 
-    pub fn add(&mut self, peer: PeerId) {
-        self.0.insert(peer, WatcherQueue::default());
+    pub fn add(&mut self, peer: PeerId, is_user: bool) {
+        self.0.insert(peer, WatcherQueue { is_user, ..WatcherQueue::default() });
+    }
+
+    /// Returns whether a watcher may poll for the events of all sessions.
+    pub fn may_poll(&self, peer: PeerId) -> bool {
+        self.0.get(&peer).is_some_and(|watcher| !watcher.is_user)
     }
 
     /// Returns whether the peer was a watcher.

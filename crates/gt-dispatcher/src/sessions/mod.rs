@@ -13,6 +13,7 @@ mod phase;
 mod session;
 
 pub(crate) use account::{DeadlineWarning, SlotShortage, TimeLimit};
+pub(crate) use lines::SourceLines;
 pub(crate) use phase::{AwaitedWorkers, Phase, REJOIN};
 pub(crate) use session::{ClientSession, Identity, Planning};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::entitlement::Entitlement;
-use gt_ir::message::{ClientHello, ClientToServer, ServerToClient, ServerToWorker};
+use gt_ir::message::{Attach, ClientHello, ClientToServer, ServerToClient, ServerToWorker};
 use gt_ir::status::NamedSession;
 use gt_ir::{ClientCommand, Incarnation, SessionId, SlotId, StreamNumbers, WorkerId, codec};
 
@@ -94,7 +94,9 @@ impl Identity {
         entitlement: Entitlement,
     ) -> Identity {
         let attach = hello.attach.as_ref();
-        let name = attach.map(|attach| SessionName { name: attach.name.clone(), token: None });
+        let named =
+            |attach: &Attach| SessionName { name: attach.name.clone(), token: attach.token };
+        let name = attach.map(|attach| named(attach));
         let mut identity = Identity {
             peer,
             number,

@@ -70,7 +70,7 @@ fn list_kept(py: Python<'_>) -> PyResult<Vec<(String, usize, u64)>> {
 /// Args:
 ///     name: the name of the session, unique among those of its user.
 ///     or_create: begin the session if there is none of this name. If its program may have ended
-///         just now, this waits up to 7 s until the server knows.
+///         just now, this waits up to 9 s until the server knows.
 ///     take_over: take the session from the program that has it, for which that is an error.
 ///     token: the token of a session that was detached as private.
 ///     address: the server, as for `gt.connect`; None for that of this thread's session.
@@ -78,7 +78,7 @@ fn list_kept(py: Python<'_>) -> PyResult<Vec<(String, usize, u64)>> {
 ///     insecure: the server was started with `--insecure`.
 ///
 /// Returns:
-///     True if the session existed, False if it was begun.
+///     True if the session existed, also if this thread uses it already; False if it was begun.
 ///
 /// Raises:
 ///     ConnectionError: no server answers, there is no session of this name, another program has
@@ -102,7 +102,7 @@ fn attach(
     key_file: Option<Bound<'_, PyAny>>,
     insecure: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<bool> {
-    refuse_in_block(py, "attach", "leave the block")?;
+    refuse_in_block(py, "attach", "attach in another thread")?;
     let origin = origin(py, "attach", None)?;
     let attach = Attach {
         name: session_name("attach", name)?,
@@ -111,6 +111,14 @@ fn attach(
         token: token.map(|token| parse_token("attach", token)).transpose()?,
     };
     let server = server(py, "attach", address, key_file, insecure)?;
+    if let Some(own) = used_handle(py)
+        && !own.is_closed()
+        && own.attached_name().as_deref() == Some(&attach.name)
+        && own.server().is_some_and(|of| of.address == server.address)
+    {
+        // As when a notebook's cell runs again.
+        return Ok(true);
+    }
     let (handle, existed) = open_attached(py, origin, attach, server)?;
     current::set(py, handle);
     Ok(existed)
@@ -148,7 +156,8 @@ fn open_attached(
 /// Args:
 ///     name: the name of the session, unique among those of its user; None for the name that it has
 ///         from `gt.attach`.
-///     private: whether `gt.attach` needs the returned token.
+///     private: whether `gt.attach` needs the returned token. A private session stays private, with
+///         its token.
 ///
 /// Returns:
 ///     The token of a private session; otherwise None.
@@ -172,7 +181,7 @@ fn detach(
     if let Some(tensor) = name.filter(|name| name.is_instance_of::<PyTensor>()) {
         return Ok(tensor.call_method0("detach")?.unbind());
     }
-    refuse_in_block(py, "detach", "leave the block")?;
+    refuse_in_block(py, "detach", "connect by gt.connect instead")?;
     let private = optional_flag("detach", "private", private)?.unwrap_or(false);
     let handle = current::handle(py)?;
     if let UsedSession::Shared(handle) = current::used(py) {
@@ -196,7 +205,11 @@ fn detach(
             ));
         }
     };
-    let session = handle.session().ok_or_else(|| PyConnectionError::new_err("it is closed"))?;
+    let session = handle.session().ok_or_else(|| {
+        PyConnectionError::new_err(
+            "detach: the session is closed\n  hint: gt.connect(ADDRESS) first",
+        )
+    })?;
     let token = private.then(gt::new_token);
     waiting(py, &session, |interrupt| session.detach(&name, token, interrupt))?;
     handle.close(py);
@@ -237,6 +250,17 @@ fn end_session(
     ended.py()
 }
 
+/// Returns the session that this thread uses, if any.
+fn used_handle(py: Python<'_>) -> Option<Arc<SessionHandle>> {
+    match current::used(py) {
+        UsedSession::Nothing => None,
+        UsedSession::Block { handle, .. }
+        | UsedSession::Own(handle)
+        | UsedSession::Main(handle)
+        | UsedSession::Shared(handle) => Some(handle),
+    }
+}
+
 /// Returns the server that is given, or else that of this thread's session.
 fn server(
     py: Python<'_>,
@@ -251,13 +275,7 @@ fn server(
         let key_file = parse_key_file(call, &address, key_file)?;
         return Ok(ServerTarget { address, key_file, insecure: given.unwrap_or(false) });
     }
-    let handle = match current::used(py) {
-        UsedSession::Nothing => None,
-        UsedSession::Block { handle, .. }
-        | UsedSession::Own(handle)
-        | UsedSession::Main(handle)
-        | UsedSession::Shared(handle) => Some(handle),
-    };
+    let handle = used_handle(py);
     let mut server = handle.and_then(|handle| handle.server().cloned()).ok_or_else(|| {
         PyConnectionError::new_err(format!(
             "{call}: this program has not connected to a server\n  hint: gt.connect(ADDRESS) first, or gt.{call}(NAME, address='HOST:PORT')"

@@ -1,7 +1,7 @@
 //! The server's handshake: it welcomes new peers, resumes the sessions of clients that reconnect,
 //! and turns others away.
 
-use gt_ir::message::{ClientHello, ClientWelcome, Goodbye, Hello, Resume, Welcome};
+use gt_ir::message::{ClientHello, ClientWelcome, Goodbye, Hello, Resume, Role, Welcome};
 use gt_net::server::{LinkId, Proven};
 use gt_net::{NetError, codec};
 
@@ -19,7 +19,9 @@ impl Server {
         mut hello: Hello,
     ) -> Result<(), NetError> {
         let role = hello.role();
-        if let Some(proven) = proven.filter(|proven| proven.role != role) {
+        let is_allowed =
+            |proven: &Proven| proven.role == role || proven.is_user && role == Role::Watcher;
+        if let Some(proven) = proven.filter(|proven| !is_allowed(proven)) {
             let (key, said) = (proven.role.name(), role.name());
             let reason = format!(
                 "the key is a {key}'s, and the hello a {said}'s\n  hint: install the same version of gt on both sides"

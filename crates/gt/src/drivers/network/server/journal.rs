@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId};
+use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId, ToPeer};
 use gt_ir::SessionId;
 use gt_ir::message::{ClientHello, Resume};
 use gt_journal::Folder;
@@ -35,6 +35,8 @@ pub(super) struct ServerJournal {
 pub(super) enum Later {
     /// Acknowledge this many messages to a client.
     Receipt(PeerId, u64),
+    /// Send a message, which says that something is durable.
+    Send(PeerId, Box<ToPeer>),
     /// Welcome a new client: a session that the client knows of can be resumed.
     Welcome(PeerId),
     /// Resume a client's session on another link: the client then drops its acknowledged messages.

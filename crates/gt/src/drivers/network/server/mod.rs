@@ -315,6 +315,7 @@ impl Server {
                 }
                 Ok(())
             }
+            Later::Send(id, message) => self.transmit(id, *message),
             Later::Welcome(id) => self.welcome(id),
             Later::Resume(link, greeting) => self.resume(link, &greeting.0, &greeting.1),
         }

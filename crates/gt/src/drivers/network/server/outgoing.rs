@@ -43,6 +43,12 @@ impl Server {
                 let notice = warning.map(|text| ServerToClient::Notice { text }.into());
                 return notice.map_or(Ok(()), |notice| self.transmit(id, notice));
             }
+            (None, ToPeer::Client(ServerToClient::Answer(answer)), Some(journal))
+                if matches!(answer.result, Ok(Reply::Detached)) =>
+            {
+                let later = journal.defer(Later::Send(id, Box::new(message)));
+                return later.map_or(Ok(()), |later| self.act(later));
+            }
             _ => {}
         }
         self.transmit(id, message)
@@ -55,7 +61,7 @@ impl Server {
     }
 
     /// Sends a message to a peer, or keeps it for a disconnected client that may return.
-    fn transmit(&mut self, id: PeerId, message: ToPeer) -> Result<(), NetError> {
+    pub(super) fn transmit(&mut self, id: PeerId, message: ToPeer) -> Result<(), NetError> {
         let Some(peer) = self.peers.get(id) else { return Ok(()) };
         // Where machines have no tokens, no peer is known to be on this machine.
         let is_local = !self.machine.is_empty() && peer.machine == self.machine;

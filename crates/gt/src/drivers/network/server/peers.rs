@@ -42,6 +42,8 @@ pub(super) struct Client {
     pub incoming: Incoming,
     /// The messages that wait until the session is durable.
     pub held: Option<Vec<ToPeer>>,
+    /// Whether it was welcomed: before, it knows of no session.
+    is_welcomed: bool,
     /// Since when the client is disconnected.
     away: Option<Instant>,
     /// Whether the client has not returned since the server restarted.
@@ -66,6 +68,7 @@ impl Client {
             outgoing: Unacknowledged::default(),
             incoming: Incoming::default(),
             held: None,
+            is_welcomed: false,
             away: None,
             is_restored: false,
             is_unaware: false,
@@ -79,6 +82,7 @@ impl Client {
 
     /// Fills in what the client needs to resume.
     pub fn fill(&mut self, welcome: &mut ClientWelcome) {
+        self.is_welcomed = true;
         (welcome.token, welcome.received) = (Some(self.token), self.incoming.acknowledge());
     }
 }
@@ -120,6 +124,7 @@ impl PeerTable {
             token: hello.resume.as_ref().map_or_else(resume::token, |resume| resume.token),
             incoming: Incoming::begin_at(received),
             away: Some(Instant::now()),
+            is_welcomed: true,
             is_restored: true,
             is_unaware: true,
             ..Client::new(hello)
@@ -177,7 +182,7 @@ impl PeerTable {
     pub fn disconnect(&mut self, link: &LinkId) -> Option<PeerId> {
         let id = self.by_link.remove(link)?;
         let peer = self.peers.get_mut(&id)?;
-        let Some(client) = peer.client.as_mut().filter(|client| client.held.is_none()) else {
+        let Some(client) = peer.client.as_mut().filter(|client| client.is_welcomed) else {
             // Also for a client that was not welcomed yet, and so knows of no session.
             peer.link = Some(link.clone());
             return Some(id);
