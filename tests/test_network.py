@@ -255,7 +255,7 @@ def test_keys_prove_the_names_of_users(tmp_path):
             timeout=30,
             cwd=tmp_path,
         )
-        assert watching.returncode == 1 and "for a user" in watching.stderr, watching
+        assert watching.returncode == 1 and "the key is a user's" in watching.stderr, watching
 
 
 def test_garbage_and_other_protocols_do_not_disturb_clients(served):

@@ -32,9 +32,11 @@ def served():
 
 
 @pytest.fixture(autouse=True)
-def disconnected():
+def own_session():
+    """End the sessions of a test; the next one starts workers in this process again."""
     yield
     gt.disconnect()
+    gt.workers(1)
 
 
 def train(address: str, name: str, dies_after: int = -1) -> str:
