@@ -33,6 +33,12 @@ impl UnreadValues {
         self.total -= self.bytes.remove(&request).unwrap_or(0);
     }
 
+    /// Forgets all values, as their client is gone.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.total = 0;
+    }
+
     /// Returns whether more values may be sent.
     pub fn has_room(&self) -> bool {
         self.total < self.limit

@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use gt_ir::message::{Answer, ClientHello, Failure, Goodbye, Reply, is_same_token};
-use gt_ir::{Attach, ClientCommand, RequestId, SessionOrigin, SourceId};
+use gt_ir::{ClientCommand, RequestId, SessionOrigin, SourceId};
 
 use super::Dispatcher;
 use crate::named::SessionName;
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
 use crate::sessions::{ClientSession, Identity, SourceLines};
-use crate::unread::UnreadValues;
 
 /// How long a client waits for a session whose client may be gone: a silent connection is noticed
 /// within 7.5 s (`gt_net`).
@@ -26,17 +25,12 @@ pub(super) struct WaitingClient {
 
 /// What becomes of a client that wants a session.
 enum Attachment {
-    /// There is none of this name: it begins.
+    /// It begins: the client wants a new one, or there is none of the name.
     Begin,
     /// It continues, from the client that had it.
     Take(PeerId),
     /// Its client may be gone.
     Wait,
-}
-
-/// Returns the user that a hello proves; empty for one without a user's key.
-fn user(hello: &ClientHello) -> &str {
-    hello.badge.as_ref().map_or("", |badge| &badge.user)
 }
 
 /// Formats a user for messages.
@@ -45,31 +39,16 @@ fn of_user(user: &str) -> String {
 }
 
 impl Dispatcher {
-    /// Gives a client the session that it wants, begins it, has the client wait, or refuses it.
-    pub(super) fn attach_client(
-        &mut self,
-        now: Duration,
-        peer: PeerId,
-        mut hello: ClientHello,
-        mut attach: Attach,
-    ) {
-        match SessionOrigin::check(&attach.name) {
-            Ok(name) => attach.name = name,
-            Err(reason) => return self.refuse(now, peer, reason),
-        }
-        hello.attach = Some(Box::new(attach.clone()));
-        self.attach_since(now, now, peer, hello, &attach);
-    }
-
-    fn attach_since(
+    /// Gives a client, which wants it since some time, its session: a new one, or a named one. Or has
+    /// the client wait for it, or refuses the client.
+    pub(super) fn give_session(
         &mut self,
         since: Duration,
         now: Duration,
         peer: PeerId,
         hello: ClientHello,
-        attach: &Attach,
     ) {
-        match self.attachment(now, now.saturating_sub(since), &hello, attach) {
+        match self.attachment(now, now.saturating_sub(since), &hello) {
             Ok(Attachment::Begin) => match self.add_client(now, peer, hello) {
                 Ok(()) => self.welcome(now, peer, false),
                 Err(reason) => self.refuse(now, peer, reason),
@@ -83,7 +62,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns what becomes of a client that has waited for a session for this long.
+    /// Returns what becomes of a client that has waited for its session for this long.
     ///
     /// # Errors
     /// Why it cannot have the session.
@@ -92,9 +71,9 @@ impl Dispatcher {
         now: Duration,
         waited: Duration,
         hello: &ClientHello,
-        attach: &Attach,
     ) -> Result<Attachment, String> {
-        let (name, user) = (&attach.name, user(hello));
+        let Some(attach) = &hello.attach else { return Ok(Attachment::Begin) };
+        let (name, user) = (&attach.name, hello.user());
         let Some(session) = self.peers.sessions.named(user, name) else {
             return match attach.or_create {
                 true => Ok(Attachment::Begin),
@@ -145,15 +124,14 @@ impl Dispatcher {
     fn hand_over(&mut self, now: Duration, from: PeerId, to: PeerId, hello: ClientHello) {
         let Some(session) = self.peers.sessions.get(from) else { return };
         if !session.identity.is_detached {
-            let taker = hello.origin.cleaned().holder(user(&hello));
+            let taker = hello.origin.cleaned().holder(hello.user());
             let reason = format!("the session was taken over by {taker}");
             self.outbox.push(from, Goodbye { reason: reason.clone() });
             self.leave(now, from, &reason);
         }
-        let unread = UnreadValues::new(self.limits.unread);
         let Some(session) = self.peers.sessions.hand_over(from, to) else { return };
         session.disown();
-        (session.unread, session.queue.received) = (unread, 0);
+        session.queue.received = 0;
         // The lines of another program.
         session.lines = SourceLines::default();
         session.identity.hand_over(now, hello);
@@ -183,7 +161,6 @@ impl Dispatcher {
     fn leave(&mut self, now: Duration, peer: PeerId, reason: &str) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         session.disown();
-        session.unread = UnreadValues::new(self.limits.unread);
         let identity = &mut session.identity;
         (identity.held_since, identity.is_detached) = (now, true);
         self.journal.add(|| identity.record());
@@ -245,11 +222,8 @@ impl Dispatcher {
     /// Gives sessions to the clients that wait for them, and refuses those that have waited too
     /// long.
     pub(super) fn admit_waiting(&mut self, now: Duration) {
-        for waiting in std::mem::take(&mut self.waiting) {
-            let WaitingClient { peer, hello, since } = waiting;
-            if let Some(attach) = hello.attach.clone() {
-                self.attach_since(since, now, peer, hello, &attach);
-            }
+        for WaitingClient { peer, hello, since } in std::mem::take(&mut self.waiting) {
+            self.give_session(since, now, peer, hello);
         }
     }
 
@@ -268,6 +242,7 @@ impl ClientSession {
     /// Forgets what its client is owed: credit, and answers.
     fn disown(&mut self) {
         self.flow.disown();
+        self.unread.clear();
         for batch in &mut self.queue.batches {
             batch.weight = 0;
             let is_save = |command: &ClientCommand| matches!(command, ClientCommand::Save(_));

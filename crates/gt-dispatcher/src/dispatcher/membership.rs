@@ -8,7 +8,7 @@ use gt_ir::message::{
     Answer, ClientHello, ClientWelcome, Failure, Goodbye, Hello, Protocol, ServerToWorker, Welcome,
     WorkerHello, WorkerWelcome,
 };
-use gt_ir::{Incarnation, LaneId, SessionId, SlotId, SourceId};
+use gt_ir::{Incarnation, LaneId, SessionId, SessionOrigin, SlotId, SourceId};
 
 use super::Dispatcher;
 use super::recovery::Survival;
@@ -125,13 +125,13 @@ impl Dispatcher {
 
     fn welcome_client(&mut self, now: Duration, peer: PeerId, mut hello: ClientHello) {
         hello.origin = hello.origin.cleaned();
-        match hello.attach.clone() {
-            Some(attach) => self.attach_client(now, peer, hello, *attach),
-            None => match self.add_client(now, peer, hello) {
-                Ok(()) => self.welcome(now, peer, false),
-                Err(reason) => self.refuse(now, peer, reason),
-            },
+        if let Some(attach) = &mut hello.attach {
+            match SessionOrigin::check(&attach.name) {
+                Ok(name) => attach.name = name,
+                Err(reason) => return self.refuse(now, peer, reason),
+            }
         }
+        self.give_session(now, now, peer, hello);
     }
 
     /// Welcomes a client, whose session began just now, or was attached to.

@@ -99,12 +99,11 @@ impl Sessions {
     }
 
     /// Returns the session that a user has given a name.
-    pub fn named(&self, user: &str, name: &str) -> Option<&ClientSession> {
-        self.iter().find(|session| {
-            let identity = &session.identity;
-            identity.entitlement.user == user
-                && identity.name.as_ref().is_some_and(|of| of.name == name)
-        })
+    pub fn named<'a>(&'a self, user: &'a str, name: &str) -> Option<&'a ClientSession> {
+        let has_name = |session: &&ClientSession| {
+            session.identity.name.as_ref().is_some_and(|of| of.name == name)
+        };
+        self.of_user(user).find(has_name)
     }
 
     /// Returns the sessions of a user, in all teams.

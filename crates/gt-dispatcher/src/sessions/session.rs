@@ -93,10 +93,10 @@ impl Identity {
         hello: ClientHello,
         entitlement: Entitlement,
     ) -> Identity {
-        let attach = hello.attach.as_ref();
-        let named =
-            |attach: &Attach| SessionName { name: attach.name.clone(), token: attach.token };
-        let name = attach.map(|attach| named(attach));
+        let name = hello.attach.as_ref().map(|attach| {
+            let Attach { name, token, .. } = &**attach;
+            SessionName { name: name.clone(), token: *token }
+        });
         let mut identity = Identity {
             peer,
             number,

@@ -134,6 +134,11 @@ pub struct ClientHello {
 record!(struct ClientHello { protocol, origin, machine, badge, process, resume, attach });
 
 impl ClientHello {
+    /// Returns the user that it proves; empty for one without a user's key.
+    pub fn user(&self) -> &str {
+        self.badge.as_ref().map_or("", |badge| &badge.user)
+    }
+
     /// Returns the hello of a new client of this build, without optional parts.
     pub fn new(origin: SessionOrigin) -> ClientHello {
         ClientHello {

@@ -111,7 +111,7 @@ fn attach(
         token: token.map(|token| parse_token("attach", token)).transpose()?,
     };
     let server = server(py, "attach", address, key_file, insecure)?;
-    if let Some(own) = used_handle(py)
+    if let Some(own) = current::used(py).handle()
         && !own.is_closed()
         && own.attached_name().as_deref() == Some(&attach.name)
         && own.server().is_some_and(|of| of.address == server.address)
@@ -250,17 +250,6 @@ fn end_session(
     ended.py()
 }
 
-/// Returns the session that this thread uses, if any.
-fn used_handle(py: Python<'_>) -> Option<Arc<SessionHandle>> {
-    match current::used(py) {
-        UsedSession::Nothing => None,
-        UsedSession::Block { handle, .. }
-        | UsedSession::Own(handle)
-        | UsedSession::Main(handle)
-        | UsedSession::Shared(handle) => Some(handle),
-    }
-}
-
 /// Returns the server that is given, or else that of this thread's session.
 fn server(
     py: Python<'_>,
@@ -275,8 +264,8 @@ fn server(
         let key_file = parse_key_file(call, &address, key_file)?;
         return Ok(ServerTarget { address, key_file, insecure: given.unwrap_or(false) });
     }
-    let handle = used_handle(py);
-    let mut server = handle.and_then(|handle| handle.server().cloned()).ok_or_else(|| {
+    let used = current::used(py).handle();
+    let mut server = used.and_then(|handle| handle.server().cloned()).ok_or_else(|| {
         PyConnectionError::new_err(format!(
             "{call}: this program has not connected to a server\n  hint: gt.connect(ADDRESS) first, or gt.{call}(NAME, address='HOST:PORT')"
         ))

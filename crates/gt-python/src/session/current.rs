@@ -93,6 +93,19 @@ pub enum UsedSession {
     Nothing,
 }
 
+impl UsedSession {
+    /// Returns the handle of the session, if there is one.
+    pub fn handle(self) -> Option<Arc<SessionHandle>> {
+        match self {
+            UsedSession::Nothing => None,
+            UsedSession::Block { handle, .. }
+            | UsedSession::Own(handle)
+            | UsedSession::Main(handle)
+            | UsedSession::Shared(handle) => Some(handle),
+        }
+    }
+}
+
 /// Locks the session of the process. The thread that starts a session holds this lock while it
 /// loads an engine, for which it needs the GIL: other threads wait without the GIL. Every thread
 /// acquires the lock while it holds the GIL, so that at a fork only a thread that starts a session
@@ -136,12 +149,9 @@ pub fn current() -> PyResult<Session> {
 
 /// Returns the handle of the session that new tensors belong to.
 pub fn handle(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
-    let handle = match used(py) {
-        UsedSession::Nothing => start(py)?,
-        UsedSession::Block { handle, .. }
-        | UsedSession::Own(handle)
-        | UsedSession::Main(handle)
-        | UsedSession::Shared(handle) => handle,
+    let handle = match used(py).handle() {
+        None => start(py)?,
+        Some(handle) => handle,
     };
     if handle.is_closed() { Err(closed()) } else { Ok(handle) }
 }
@@ -259,12 +269,8 @@ pub fn set_seed(py: Python<'_>, seed: u64) {
             process().seed = Some(seed)
         }
     }
-    match used {
-        UsedSession::Nothing => {}
-        UsedSession::Block { handle, .. }
-        | UsedSession::Own(handle)
-        | UsedSession::Main(handle)
-        | UsedSession::Shared(handle) => handle.seed(seed),
+    if let Some(handle) = used.handle() {
+        handle.seed(seed);
     }
 }
 

@@ -280,13 +280,7 @@ pub fn parse_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
 ///     ConnectionError: the server is gone.
 #[pyfunction]
 fn synchronize(py: Python<'_>) -> PyResult<()> {
-    let session = match current::used(py) {
-        UsedSession::Nothing => None,
-        UsedSession::Block { handle, .. }
-        | UsedSession::Own(handle)
-        | UsedSession::Main(handle)
-        | UsedSession::Shared(handle) => handle.session(),
-    };
+    let session = current::used(py).handle().and_then(|handle| handle.session());
     session.map_or(Ok(()), |session| wait::synchronize(py, &session))
 }
 

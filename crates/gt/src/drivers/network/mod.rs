@@ -27,7 +27,7 @@ use gt_net::keys::Key;
 use gt_net::{NetError, codec, keyring};
 
 /// The time limit for connecting.
-pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Returns the key for a server: `key_file` or `GT_KEY` if given, or else the key that a server of
 /// this user on this machine has generated; none if `insecure`.

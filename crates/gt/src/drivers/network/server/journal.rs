@@ -83,8 +83,7 @@ pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut PeerTable, mut hist
     let sessions = history.take_sessions();
     let count = sessions.len();
     for session in sessions {
-        let user = session.hello.badge.as_ref().map_or("", |badge| badge.user.as_str());
-        let name = session.hello.origin.label(user, session.number);
+        let name = session.hello.origin.label(session.hello.user(), session.number);
         let id = match session.is_detached {
             true => peers.absent(),
             false => peers.restore(&session.hello, session.received),

@@ -63,7 +63,7 @@ impl Client {
     fn new(hello: &ClientHello) -> Client {
         Client {
             token: resume::token(),
-            user: user(hello),
+            user: hello.user().to_string(),
             process: hello.process,
             outgoing: Unacknowledged::default(),
             incoming: Incoming::default(),
@@ -85,10 +85,6 @@ impl Client {
         self.is_welcomed = true;
         (welcome.token, welcome.received) = (Some(self.token), self.incoming.acknowledge());
     }
-}
-
-fn user(hello: &ClientHello) -> String {
-    hello.badge.as_ref().map(|badge| badge.user.clone()).unwrap_or_default()
 }
 
 impl PeerTable {
@@ -206,11 +202,11 @@ impl PeerTable {
     ) -> Result<(PeerId, Vec<Vec<Bytes>>, bool), ResumeRefused> {
         let is_it = |peer: &Peer| {
             peer.client.as_ref().is_some_and(|client| {
-                is_same_token(given.token, client.token) && client.user == user(hello)
+                is_same_token(given.token, client.token) && client.user == hello.user()
             })
         };
         let refuse = |reason| Err(ResumeRefused { reason, ended: None });
-        if self.rate_limit.lock(&user(hello)) {
+        if self.rate_limit.lock(hello.user()) {
             // The right client of the same user will retry.
             return refuse(None);
         }
@@ -231,7 +227,7 @@ impl PeerTable {
                 return refuse(Some(format!("the session could not go on: {reason}")));
             }
             let reason = "the session has ended, or the server was started anew";
-            return refuse(self.rate_limit.add(user(hello)).then(|| reason.into()));
+            return refuse(self.rate_limit.add(hello.user().to_string()).then(|| reason.into()));
         };
         let peer = self.peers.get_mut(&id).expect("it was found");
         let client = peer.client.as_mut().expect("it was found by it");
