@@ -165,7 +165,7 @@ impl Forward<'_> {
             // They were handled on receipt; one that a modifier adds comes too late.
             ClientCommand::Status { .. }
             | ClientCommand::Cancel { .. }
-            | ClientCommand::Detach { .. } => {}
+            | ClientCommand::Detach(_) => {}
             ClientCommand::Run(_) | ClientCommand::Free(_) | ClientCommand::Invoke(_) => {}
         }
         Ok(())

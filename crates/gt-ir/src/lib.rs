@@ -72,7 +72,9 @@ pub mod template;
 pub mod trace;
 pub mod wire;
 
-pub use command::{ClientCommand, Create, Kept, KeptTensor, Rescale, StreamNumbers, WorkerCommand};
+pub use command::{
+    ClientCommand, Create, Detach, Kept, KeptTensor, Rescale, StreamNumbers, WorkerCommand,
+};
 pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
 pub use error::{Error, Result};

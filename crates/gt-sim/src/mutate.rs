@@ -150,12 +150,12 @@ fn change(command: &mut ClientCommand, choices: &mut Choices) {
             let tensor = KeptTensor { id: choices.id(), meta: choices.meta() };
             kept.tensors.push(tensor);
         }
+        ClientCommand::Detach(detach) => detach.request = RequestId(choices.number()),
         ClientCommand::Unkeep { .. } | ClientCommand::Abandon => {}
         ClientCommand::Cancel { request }
         | ClientCommand::Statistics { request }
         | ClientCommand::Explain { request, .. }
         | ClientCommand::Kept { request }
-        | ClientCommand::Detach { request, .. }
         | ClientCommand::Status { request } => *request = RequestId(choices.number()),
     }
 }

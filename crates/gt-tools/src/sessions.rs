@@ -37,7 +37,7 @@ fn list(status: &Status, user: &str) -> String {
     };
     if user.is_empty() && !own.is_empty() {
         text.push_str(
-            "\nWithout a user's key, everybody is one user: anybody may attach to a session by its name, unless it is private.\n",
+            "\nWithout a user's key, all clients are of one user: each may attach to any session by its name, unless it is private.\n",
         );
     }
     text
@@ -49,7 +49,7 @@ fn row(session: &SessionStatus, now: Duration) -> Vec<String> {
     let holder = match &session.named {
         Some(NamedSession { is_detached: true, is_private, since: at, .. }) => {
             let private = if *is_private { ", private" } else { "" };
-            format!("nobody, for {}{private}", since(*at))
+            format!("detached for {}{private}", since(*at))
         }
         _ => {
             let holder = session.origin.holder(&session.entitlement.user);

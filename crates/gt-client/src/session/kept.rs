@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use gt_ir::message::Reply;
-use gt_ir::{ClientCommand, Kept, KeptTensor, SourceId, TensorId};
+use gt_ir::{ClientCommand, Detach, Kept, KeptTensor, SourceId, TensorId};
 use rustc_hash::FxHashMap;
 
 use super::request::error_in;
@@ -175,8 +175,8 @@ impl Session {
     pub fn detach(&self, name: &str, token: Option<u128>, interrupt: Interrupt) -> Result<()> {
         self.flush();
         self.0.driver.settle(interrupt)?;
-        let of = name.to_string();
-        let request = self.request(|request| ClientCommand::Detach { request, name: of, token })?;
+        let detach = |request| Detach { request, name: name.to_string(), token };
+        let request = self.request(|request| ClientCommand::Detach(Box::new(detach(request))))?;
         match self.0.wait(request, interrupt)?.result {
             Ok(Reply::Detached) => {
                 self.0.lock().closing = Some(format!(

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gt_ir::message::{Answer, ClientHello, Failure, Goodbye, Reply, is_same_token};
-use gt_ir::{ClientCommand, RequestId, SessionOrigin, SourceId};
+use gt_ir::{ClientCommand, Detach, SessionOrigin, SourceId};
 
 use super::Dispatcher;
 use crate::named::SessionName;
@@ -182,14 +182,9 @@ impl Dispatcher {
     }
 
     /// Names a session, which continues without its client from then on.
-    pub(super) fn name_session(
-        &mut self,
-        peer: PeerId,
-        request: RequestId,
-        name: &str,
-        token: Option<u128>,
-    ) {
-        let result = match self.set_name(peer, name, token) {
+    pub(super) fn name_session(&mut self, peer: PeerId, detach: Detach) {
+        let Detach { request, name, token } = detach;
+        let result = match self.set_name(peer, &name, token) {
             Ok(()) => Ok(Reply::Detached),
             Err(reason) => Err(Failure::new("detach", reason, "", SourceId::default())),
         };
@@ -222,6 +217,9 @@ impl Dispatcher {
     /// Gives sessions to the clients that wait for them, and refuses those that have waited too
     /// long.
     pub(super) fn admit_waiting(&mut self, now: Duration) {
+        if self.waiting.is_empty() {
+            return;
+        }
         for WaitingClient { peer, hello, since } in std::mem::take(&mut self.waiting) {
             self.give_session(since, now, peer, hello);
         }

@@ -55,10 +55,10 @@ impl Dispatcher {
             self.outbox.push(peer, Answer::new(request, status));
             batch.pop();
         }
-        if let Some(ClientCommand::Detach { request, name, token }) =
-            batch.pop_if(|last| matches!(last, ClientCommand::Detach { .. }))
+        if let Some(ClientCommand::Detach(detach)) =
+            batch.pop_if(|last| matches!(last, ClientCommand::Detach(_)))
         {
-            self.name_session(peer, request, &name, token);
+            self.name_session(peer, *detach);
         }
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         // A client that respects the window exceeds it by at most one batch per thread, and by

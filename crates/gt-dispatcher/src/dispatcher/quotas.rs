@@ -76,7 +76,7 @@ impl Dispatcher {
     /// Marks a session's client as disconnected, or as back, on all workers.
     pub fn set_away(&mut self, now: Duration, peer: PeerId, is_away: bool) {
         self.mark_away(peer, is_away);
-        if is_away && !self.waiting.is_empty() {
+        if is_away {
             self.admit_waiting(now);
         }
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::entitlement::Usage;
 use gt_ir::message::{
-    Answer, Badge, ClientHello, ClientToServer, Hello, Role, ServerToClient, ServerToWorker,
-    WorkerHello, WorkerToServer,
+    Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Hello, Role, ServerToClient,
+    ServerToWorker, Welcome, WorkerHello, WorkerToServer,
 };
 use gt_ir::signal::Shard;
 use gt_ir::template::{Bindings, IterationPart, Name, Step, TemplateBuilder, Values};
@@ -199,19 +199,23 @@ impl Repeated {
 /// A dispatcher with workers that complete everything at once, and answer no requests.
 pub struct Cluster {
     pub dispatcher: Dispatcher,
+    pub now: Duration,
     /// Messages sent to clients.
     pub to_clients: Vec<(PeerId, ToPeer)>,
     /// Commands sent to workers, encoded: session, worker, bytes.
     pub streams: Vec<(u32, u64, Vec<u8>)>,
     /// The sessions of `EndSession` messages to workers.
     pub ended: Vec<u32>,
+    /// The tensors that workers were asked to free.
+    pub freed: Vec<TensorId>,
 }
 
 impl Cluster {
     pub fn new(workers: u64) -> Cluster {
         let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
         let (to_clients, streams, ended) = (Vec::new(), Vec::new(), Vec::new());
-        let mut cluster = Cluster { dispatcher, to_clients, streams, ended };
+        let (now, freed) = (Duration::ZERO, Vec::new());
+        let mut cluster = Cluster { dispatcher, now, to_clients, streams, ended, freed };
         for number in 1..=workers {
             cluster.handle(PeerId::worker(number), worker(format!("w{number}"), None));
         }
@@ -229,13 +233,22 @@ impl Cluster {
     }
 
     pub fn handle(&mut self, peer: PeerId, message: impl Into<FromPeer>) {
-        self.dispatcher.handle(Duration::ZERO, peer, message);
+        self.dispatcher.handle(self.now, peer, message);
+        self.deliver();
+    }
+
+    /// Delivers the dispatcher's messages.
+    pub fn deliver(&mut self) {
         let mut out = Vec::new();
         self.dispatcher.take_outbox(&mut out);
         for (peer, message) in out {
             match message {
                 ToPeer::Worker(ServerToWorker::Work { lane, commands }) => {
                     let weight = commands.iter().map(WorkerCommand::weight).sum();
+                    self.freed.extend(commands.iter().filter_map(|command| match command {
+                        WorkerCommand::Free(id) => Some(*id),
+                        _ => None,
+                    }));
                     self.streams.push((lane.incarnation.0, peer.number, encoded(commands)));
                     let usage = Usage::default();
                     self.handle(peer, WorkerToServer::LaneDone { lane, weight, usage });
@@ -247,6 +260,14 @@ impl Cluster {
                 _ => {}
             }
         }
+    }
+
+    /// Returns the welcome of a client, if it was welcomed.
+    pub fn welcome(&self, client: PeerId) -> Option<&ClientWelcome> {
+        self.to_clients.iter().find_map(|(peer, message)| match message {
+            ToPeer::Welcome(Welcome::Client(welcome)) if *peer == client => Some(welcome),
+            _ => None,
+        })
     }
 
     /// Returns why a client's session was ended, if it was.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::instruction::TensorId;
+use crate::instruction::{RequestId, TensorId};
 use crate::operation::Meta;
 use crate::record;
 
@@ -39,3 +39,14 @@ impl Kept {
         self.name.len() + self.structure.len() + self.tensors.len() * size_of::<KeptTensor>()
     }
 }
+
+/// The name under which a session continues without its client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Detach {
+    pub request: RequestId,
+    pub name: String,
+    /// Attaching to a private session requires it.
+    pub token: Option<u128>,
+}
+
+record!(struct Detach { request, name, token });

@@ -21,7 +21,7 @@ use crate::stored::{Save, SavePart};
 use crate::template::{Definition, Invocation};
 use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
 
-pub use kept::{Kept, KeptTensor};
+pub use kept::{Detach, Kept, KeptTensor};
 pub use numbers::StreamNumbers;
 
 /// More tensors than an iteration of a template makes.
@@ -70,9 +70,9 @@ pub enum ClientCommand {
     Unkeep { name: String },
     /// Reply with what is kept.
     Kept { request: RequestId },
-    /// Name the session, so that it continues without its client. One with a token can be attached
-    /// to only with it. The last command of its batch; takes effect on receipt.
-    Detach { request: RequestId, name: String, token: Option<u128> },
+    /// Name the session, so that it continues without its client. The last command of its batch;
+    /// takes effect on receipt.
+    Detach(Box<Detach>),
     /// Free all tensors that are not kept, and forget templates and signals: the client is gone.
     Abandon,
 }
@@ -97,7 +97,7 @@ record!(enum ClientCommand {
     17 => Keep(kept),
     18 => Unkeep { name },
     19 => Kept { request },
-    20 => Detach { request, name, token },
+    20 => Detach(detach),
     21 => Abandon,
 });
 
@@ -216,9 +216,7 @@ impl ClientCommand {
     pub fn is_momentary(&self) -> bool {
         matches!(
             self,
-            ClientCommand::Status { .. }
-                | ClientCommand::Cancel { .. }
-                | ClientCommand::Detach { .. }
+            ClientCommand::Status { .. } | ClientCommand::Cancel { .. } | ClientCommand::Detach(_)
         )
     }
 
@@ -230,8 +228,8 @@ impl ClientCommand {
             | ClientCommand::Explain { request, .. }
             | ClientCommand::Locate { request, .. }
             | ClientCommand::Status { request }
-            | ClientCommand::Kept { request }
-            | ClientCommand::Detach { request, .. } => Some(*request),
+            | ClientCommand::Kept { request } => Some(*request),
+            ClientCommand::Detach(detach) => Some(detach.request),
             ClientCommand::Save(save) => Some(save.request),
             _ => None,
         }

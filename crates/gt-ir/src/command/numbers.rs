@@ -13,13 +13,13 @@ pub struct StreamNumbers {
 record!(struct StreamNumbers { tensor, request });
 
 impl StreamNumbers {
-    /// Advances them beyond the numbers that commands use, whose numbers increase.
-    pub fn advance(&mut self, commands: &[ClientCommand]) {
-        let mut latest = commands.iter().rev();
-        if let Some(tensor) = latest.clone().find_map(ClientCommand::after_made) {
+    /// Advances them beyond the numbers that a batch uses: they increase, and a request ends its
+    /// batch.
+    pub fn advance(&mut self, batch: &[ClientCommand]) {
+        if let Some(tensor) = batch.iter().rev().find_map(ClientCommand::after_made) {
             self.tensor = self.tensor.max(tensor);
         }
-        if let Some(request) = latest.find_map(ClientCommand::request) {
+        if let Some(request) = batch.last().and_then(ClientCommand::request) {
             self.request = self.request.max(request.0.saturating_add(1));
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn client_name(command: &ClientCommand) -> &'static str {
         ClientCommand::Keep(_) => "Keep",
         ClientCommand::Unkeep { .. } => "Unkeep",
         ClientCommand::Kept { .. } => "GetKept",
-        ClientCommand::Detach { .. } => "Detach",
+        ClientCommand::Detach(_) => "Detach",
         ClientCommand::Abandon => "Abandon",
     }
 }
@@ -144,9 +144,8 @@ impl Display for ClientDetails<'_> {
             ClientCommand::Keep(kept) => {
                 write!(f, "name={} tensors={}", word(&kept.name), kept.tensors.len())
             }
-            ClientCommand::Unkeep { name } | ClientCommand::Detach { name, .. } => {
-                write!(f, "name={}", word(name))
-            }
+            ClientCommand::Unkeep { name } => write!(f, "name={}", word(name)),
+            ClientCommand::Detach(detach) => write!(f, "name={}", word(&detach.name)),
             ClientCommand::Explain { begin, .. } => write!(f, "begin={begin}"),
             ClientCommand::Strict { limit } => write!(f, "limit={limit:?}"),
             ClientCommand::Rescale(Rescale { slots, elastic }) => {

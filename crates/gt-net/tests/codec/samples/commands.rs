@@ -11,8 +11,8 @@ use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::snapshot::Snapshot;
 use gt_ir::stored::{Save, SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{
-    ClientCommand, Content, Create, DType, Instruction, Kept, KeptTensor, Meta, Operand, RequestId,
-    SessionId, Shape, SourceId, TensorId, WorkerCommand, WorkerId, ops,
+    ClientCommand, Content, Create, DType, Detach, Instruction, Kept, KeptTensor, Meta, Operand,
+    RequestId, SessionId, Shape, SourceId, TensorId, WorkerCommand, WorkerId, ops,
 };
 
 use super::exchanges::{collective_exchange, exchange};
@@ -49,7 +49,11 @@ pub fn client_commands() -> Vec<ClientCommand> {
         ClientCommand::Keep(Box::new(kept())),
         ClientCommand::Unkeep { name: "model".into() },
         ClientCommand::Kept { request },
-        ClientCommand::Detach { request, name: "run-12".into(), token: Some(u128::MAX) },
+        ClientCommand::Detach(Box::new(Detach {
+            request,
+            name: "run-12".into(),
+            token: Some(u128::MAX),
+        })),
         ClientCommand::Abandon,
         ClientCommand::Define(Box::new(definition())),
         ClientCommand::Forget { template: 3 },

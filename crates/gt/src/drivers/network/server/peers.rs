@@ -302,7 +302,8 @@ mod tests {
     /// Adds a client that has lost its connection; returns its token.
     fn lost(peers: &mut PeerTable, number: u8, user: &str) -> u128 {
         let mut said = Hello::Client(hello(user));
-        peers.add(link(number), &mut said);
+        let id = peers.add(link(number), &mut said);
+        peers.client_mut(id).expect("it is a client").fill(&mut ClientWelcome::default());
         assert!(peers.disconnect(&link(number)).is_none(), "it may come back");
         let Hello::Client(said) = said else { unreachable!("it is a client's") };
         said.resume.expect("it is told by what it goes on").token

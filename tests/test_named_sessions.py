@@ -1,8 +1,9 @@
-"""Named sessions: they are detached, attached to, and go on when their programs die."""
+"""Named sessions: they are detached, attached to, and continue when their programs die."""
 
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 
 import gt
 import pytest
@@ -69,7 +70,7 @@ def test_sessions_go_on_when_workers_and_the_server_die_meanwhile(tmp_path):
         processes.insert(0, start_server(address, tmp_path))
         assert train(address, "killed").splitlines()[1:] == expected
         listed = run_gt("sessions", address).stdout
-        assert "killed" in listed and "whole" in listed and "nobody, for" in listed
+        assert "killed" in listed and "whole" in listed and "detached for" in listed
 
 
 def test_a_session_is_detached_and_attached_to_from_another_process(served):
@@ -144,54 +145,52 @@ def test_large_data_outlives_its_process(served):
     assert gt.attach("given") and gt.kept("y").sum().item() == 1 << 20
 
 
-def test_the_second_is_told_who_has_it_and_the_first_that_it_was_taken(served):
+@contextmanager
+def holding(address: str, name: str):
+    """Yield a program that has a named session until it reads a line."""
     holder = subprocess.Popen(
-        program_command("sessions/holder", served, "held"),
+        program_command("sessions/holder", address, name),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert holder.stdout.readline() == "has it\n"
-    with pytest.raises(ConnectionError, match=r"'held' is held by holder.py \S+ \(process \d+\)"):
-        gt.attach("held", address=served)
-    assert gt.attach("held", address=served, take_over=True)
-    assert gt.kept("number") == 3
-    _, error = holder.communicate("\n", timeout=60)
+    with holder:
+        try:
+            assert holder.stdout.readline() == "has it\n"
+            yield holder
+        finally:
+            holder.kill()
+
+
+def test_the_second_reads_who_has_it_and_the_first_that_it_was_taken(served):
+    with holding(served, "held") as holder:
+        message = r"'held' is held by holder.py \S+ \(process \d+\)"
+        with pytest.raises(ConnectionError, match=message):
+            gt.attach("held", address=served)
+        assert gt.attach("held", address=served, take_over=True)
+        assert gt.kept("number") == 3
+        _, error = holder.communicate("\n", timeout=60)
     assert holder.returncode == 1 and "was taken over by" in error
 
 
 def test_one_that_is_started_again_waits_for_the_end_of_the_first(served):
-    holder = subprocess.Popen(
-        program_command("sessions/holder", served, "restarted"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holder.stdout.readline() == "has it\n"
-    # A holder that lives has it for good; one whose machine is suspended has not.
-    with pytest.raises(ConnectionError, match="is held by"):
-        gt.attach("restarted", or_create=True, address=served)
-    holder.send_signal(signal.SIGSTOP)
-    assert gt.attach("restarted", or_create=True, address=served)
-    assert gt.kept("number") == 3
-    holder.kill()
-    holder.communicate()
+    with holding(served, "restarted") as holder:
+        # A holder that lives has it for good; one whose machine is suspended has not.
+        with pytest.raises(ConnectionError, match="is held by"):
+            gt.attach("restarted", or_create=True, address=served)
+        holder.send_signal(signal.SIGSTOP)
+        assert gt.attach("restarted", or_create=True, address=served)
+        assert gt.kept("number") == 3
 
 
 def test_one_that_gives_up_waiting_gets_no_session(served):
-    holder = subprocess.Popen(
-        program_command("sessions/holder", served, "waited for"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holder.stdout.readline() == "has it\n"
-    waiting = subprocess.Popen(program_command("sessions/holder", served, "waited for"))
-    time.sleep(2)
-    waiting.kill()
-    waiting.wait()
-    assert holder.communicate("\n", timeout=60)[0] == "6.0\n"
+    with holding(served, "waited for") as holder:
+        waiting = subprocess.Popen(program_command("sessions/holder", served, "waited for"))
+        time.sleep(2)
+        waiting.kill()
+        waiting.wait()
+        assert holder.communicate("\n", timeout=60)[0] == "6.0\n"
     assert gt.attach("waited for", address=served) and gt.kept("number") == 3
     assert gt.attach("waited for"), "a cell of a notebook that runs again"
 
@@ -244,8 +243,8 @@ def test_names_belong_to_users_and_the_policy_ends_idle_sessions(tmp_path):
         assert attach("eve", "run").stdout == "False None\n", "another session of this name"
         assert attach("eve", "run").stdout == "True run\n"
         assert attach("ada", "other").stdout == "True other\n"
-        assert listed("ada").count("nobody, for") == 2 and "everybody" not in listed("ada")
-        assert listed("eve").count("nobody, for") == 1
+        assert listed("ada").count("detached for") == 2 and "all clients" not in listed("ada")
+        assert listed("eve").count("detached for") == 1
         # A detached session counts, and is ended by the policy.
         refused = attach("eve", "second").stderr
         assert "user eve may have 1 sessions at a time, and has them: run eve@" in refused
@@ -254,7 +253,7 @@ def test_names_belong_to_users_and_the_policy_ends_idle_sessions(tmp_path):
             time.sleep(0.2)
         assert listed("eve") == "there are no sessions of user eve\n"
         assert attach("eve", "second").stdout == "False None\n"
-        assert listed("ada").count("nobody, for") == 2
+        assert listed("ada").count("detached for") == 2
 
 
 def test_sessions_of_workers_in_this_process_keep_and_are_not_detached():
@@ -284,7 +283,7 @@ def test_bad_names_and_values(served):
     gt.connect(served)
     with pytest.raises(RuntimeError, match=r"there is a session 'taken' .* already"):
         gt.detach("taken")
-    assert gt.ones(2).tolist() == [1.0, 1.0], "the session goes on"
+    assert gt.ones(2).tolist() == [1.0, 1.0], "the session is as before"
     for name, reason in [("", "is empty"), ("a\nb", "character"), ("x" * 201, "201 characters")]:
         with pytest.raises(ValueError, match=reason):
             gt.keep(name, 1)
