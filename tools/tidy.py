@@ -56,7 +56,6 @@ LONG_FILES: dict[str, int] = {
     "crates/gt-engine-native/src/fold/order.rs": 420,
     "crates/gt-net/src/server.rs": 408,
     "crates/gt-python/src/engine/mod.rs": 427,
-    "crates/gt-worker/src/store/mod.rs": 419,
     "crates/gt/src/drivers/embedded/runtime.rs": 453,
     "python/gt/engines/engine.py": 412,
 }

@@ -170,6 +170,8 @@ from gt.random import (  # noqa: E402
 )
 from gt.session.kept import keep, kept, unkeep  # noqa: E402
 from gt.session.progress import progress  # noqa: E402
+from gt.session.publications import *  # noqa: E402, F403
+from gt.session.publications import __all__ as _publications_names  # noqa: E402
 from gt.session.session import Session, current_session, gpu_workers, workers  # noqa: E402
 from gt.session.status import Status, status  # noqa: E402
 from gt.session.step import step  # noqa: E402
@@ -311,6 +313,7 @@ __all__ = [
     "workers",
     *_legacy_names,
     *_operations,
+    *_publications_names,
     *_questions_names,
     *_settings_names,
 ]
@@ -379,9 +382,8 @@ from gt import integrations as _integrations  # noqa: E402
 
 _integrations.install()
 
-# `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. These
-# handlers run in the reverse order of registration, so GT registers its own after them: it runs
-# first and waits for calls in progress, which may need those locks.
+# `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. GT's
+# runs before them, and waits for calls in progress, which may need those locks.
 import atexit as _atexit  # noqa: E402
 import concurrent.futures.thread as _pools  # noqa: E402, F401
 import logging as _logging  # noqa: E402, F401

@@ -22,6 +22,7 @@ _COMMANDS = {
     "worker": "run a worker that serves a dispatcher",
     "top": "show the state of a dispatcher, its workers and its sessions, live",
     "sessions": "list your sessions, and end them",
+    "published": "list what is published on a server",
     "explain-wait": "explain what a session waits for, and which sessions make it wait",
     "trace": "record the events of a dispatcher into a log",
     "visualize": "draw such a log as a timeline",

@@ -43,5 +43,5 @@ pub use driver::Driver;
 pub use error::{CallbackError, ClientError, Result, failed_text};
 pub use session::{Asked, KeptName, Session, WeakSession};
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
-pub use tensor::{AskedSave, KeptTensors, Tensor, ValueRef};
+pub use tensor::{AskedSave, KeptTensors, NewPublication, SharedTensors, Tensor, ValueRef};
 pub use transaction::{Transaction, ValueStep};

@@ -1,4 +1,8 @@
 //! Plans a client's batch: each command is planned for the workers, or answered directly.
+//!
+//! - [`publishing`]: commands that publish tensors, and that read publications.
+
+mod publishing;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,6 +19,7 @@ use gt_ir::{
 };
 
 use crate::answers::{PendingAnswers, PendingFetch};
+use crate::library::Publications;
 use crate::observability::Observability;
 use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{
@@ -33,6 +38,7 @@ pub(crate) struct Forward<'a> {
     pub streams: &'a mut Streams,
     pub answers: &'a mut PendingAnswers,
     pub observability: &'a mut Observability,
+    pub library: &'a mut Publications,
     pub outbox: &'a mut PeerOutbox,
 }
 
@@ -80,6 +86,10 @@ impl Forward<'_> {
             }
             ClientCommand::Statistics { request } => {
                 self.outbox.push(peer, Answer::new(request, Reply::Statistics(Vec::new())));
+            }
+            ClientCommand::Publish(publish) => {
+                let (request, result) = (publish.request, Err(failure.clone()));
+                self.outbox.push(peer, Answer { request, result });
             }
             _ => {}
         }
@@ -162,6 +172,11 @@ impl Forward<'_> {
                 self.outbox.push(client, Answer::new(request, Reply::Kept(kept)));
             }
             ClientCommand::Abandon => self.abandon(),
+            ClientCommand::Publish(publish) => self.publish(&publish),
+            ClientCommand::Find { request, name } => self.find(request, &name),
+            ClientCommand::Withdraw { request, name } => {
+                self.library.withdrawing = Some((request, name));
+            }
             // They were handled on receipt; one that a modifier adds comes too late.
             ClientCommand::Status { .. }
             | ClientCommand::Cancel { .. }
@@ -173,7 +188,7 @@ impl Forward<'_> {
 
     /// Frees what is not kept, and forgets what only the client that is gone refers to.
     fn abandon(&mut self) {
-        let Planning { catalogue, templates, plans, recent, kept } = &mut self.session.planning;
+        let Planning { catalogue, templates, plans, recent, kept, .. } = &mut self.session.planning;
         catalogue.abandon(&kept.tensors(), self.streams);
         (*plans, *recent) = Default::default();
         if !self.session.queue.is_expanded {
@@ -185,6 +200,7 @@ impl Forward<'_> {
     fn create(&mut self, create: Create) -> Result<(), String> {
         let block = match &create.content {
             Content::Shared { block, .. } => Some(block.token),
+            Content::Published(values) => return self.read_published(&create, values),
             Content::Data(_) | Content::Stored(_) => None,
         };
         let catalogue = &mut self.session.planning.catalogue;

@@ -16,6 +16,7 @@
 //!   redistributed.
 //! - [`lineage`]: the snapshot and batches from which a session is restored when a worker is lost;
 //!   [`pages`]: the map of tensors, of which snapshots are cheap copies.
+//! - [`library`]: what sessions have published for others.
 //! - [`journal`]: the records from which a restarted server resumes its sessions.
 //! - [`rules`]: the operator's policy: limits on users, teams and keys.
 //! - [`answers`]: requests in flight; [`recent`]: what has computed the latest tensors; [`collectives`]: the order of collectives.
@@ -30,6 +31,7 @@ pub mod dispatcher;
 mod flow;
 mod forward;
 mod journal;
+mod library;
 mod lineage;
 mod named;
 mod numbers;

@@ -1,6 +1,6 @@
 //! Per-worker state, and the assignment of sessions to home workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
@@ -325,6 +325,22 @@ impl Workers {
     }
 
     /// Assigns a session's home to one of these workers: the one with the fewest homes, then the
+    /// Chooses the worker that holds the second copy of another's values: the next one by id, on
+    /// another machine if there is one.
+    pub fn keeper(
+        &self,
+        host: WorkerId,
+        unreachable: &BTreeSet<(WorkerId, WorkerId)>,
+    ) -> Option<WorkerId> {
+        let own = self.by_id(host)?;
+        let others = self
+            .iter()
+            .filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
+        let is_near =
+            |other: &RegisteredWorker| !other.machine.is_empty() && other.machine == own.machine;
+        others.min_by_key(|other| (is_near(other), other.id < host, other.id)).map(|other| other.id)
+    }
+
     /// lowest number.
     pub fn assign(&mut self, among: &[Host]) -> Option<WorkerId> {
         let workers = self.workers.iter_mut().filter(|worker| among.contains(&worker.host()));

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::dtype::DType;
 use crate::operation::Meta;
 use crate::shape::Shape;
+use crate::stored::PublishedValues;
 use crate::stored::StoredValues;
 
 /// Contiguous values in row-major order, little-endian. Cloning shares the bytes.
@@ -98,7 +99,8 @@ pub struct SharedBlock {
     pub token: u128,
 }
 
-/// A tensor's values on a link: in the message, in shared memory that the receiver maps, or in files.
+/// A tensor's values on a link: in the message, in shared memory that the receiver maps, in files, or
+/// published.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Content {
     Data(TensorData),
@@ -108,6 +110,8 @@ pub enum Content {
     },
     /// In files that the receiver reads.
     Stored(Box<StoredValues>),
+    /// Of a publication, which the receiver has or requests.
+    Published(Box<PublishedValues>),
 }
 
 impl Content {
@@ -116,6 +120,7 @@ impl Content {
             Content::Data(data) => Meta::new(data.dtype, data.shape),
             Content::Shared { meta, .. } => *meta,
             Content::Stored(stored) => stored.meta,
+            Content::Published(published) => published.meta,
         }
     }
 }

@@ -59,6 +59,7 @@ pub mod operation;
 pub mod ops;
 pub mod origin;
 pub mod philox;
+pub mod publication;
 pub mod redistribute;
 pub mod scalar;
 pub mod shape;
@@ -73,7 +74,7 @@ pub mod trace;
 pub mod wire;
 
 pub use command::{
-    ClientCommand, Create, Detach, Kept, KeptTensor, Rescale, StreamNumbers, WorkerCommand,
+    ClientCommand, Create, Detach, Kept, KeptTensor, Publish, Rescale, StreamNumbers, WorkerCommand,
 };
 pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;

@@ -12,6 +12,7 @@ use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
 use crate::names::Names;
 use crate::record;
+use crate::sharding::Block;
 
 /// The owner of values: a slot of a session. The session's number stays the same when its lanes are
 /// restored.
@@ -32,9 +33,24 @@ pub struct Snapshot {
     pub keeper: Option<WorkerId>,
     /// The most bytes that the keeper stores.
     pub most: u64,
+    /// The tensors that become the publication `session`; `None` for the snapshot of a session,
+    /// which has all tensors of the lane.
+    pub published: Option<Vec<ToPublish>>,
 }
 
-record!(struct Snapshot { session, number, keeper, most });
+record!(struct Snapshot { session, number, keeper, most, published });
+
+/// A slot's part of a tensor that is being published.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ToPublish {
+    /// The lane's tensor.
+    pub tensor: TensorId,
+    /// The number of the whole tensor in the publication; they increase.
+    pub index: TensorId,
+    pub block: Block,
+}
+
+record!(struct ToPublish { tensor, index, block });
 
 /// A tensor's value, or its failure, in a snapshot.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,9 +64,12 @@ pub struct SavedValue {
 record!(struct SavedValue { tensor, line, result });
 
 impl SavedValue {
-    /// Returns the bytes of the value.
+    /// Returns the bytes of the value; 0 for one of a publication, which is stored with that.
     pub fn bytes(&self) -> u64 {
-        self.result.as_ref().map_or(0, |content| content.meta().bytes() as u64)
+        match &self.result {
+            Ok(Content::Published(_)) | Err(_) => 0,
+            Ok(content) => content.meta().bytes() as u64,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::event::Activity;
 use crate::ids::{SessionId, WorkerId};
 use crate::instruction::TensorId;
 use crate::origin::SessionOrigin;
+use crate::publication::PublicationStatus;
 use crate::record;
 
 /// The status at one moment. Counters count from the start of the dispatcher; times in reports,
@@ -27,11 +28,13 @@ pub struct Status {
     pub users: Vec<UserStatus>,
     /// The teams of the users, sorted by name; users without a team are one, without a name.
     pub teams: Vec<TeamStatus>,
+    /// What is published, sorted by name and version.
+    pub publications: Vec<PublicationStatus>,
     /// Events dropped because a queue was full.
     pub dropped: u64,
 }
 
-record!(struct Status { now, asker, workers, sessions, users, teams, dropped });
+record!(struct Status { now, asker, workers, sessions, users, teams, publications, dropped });
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerStatus {

@@ -1,6 +1,7 @@
-//! Values in files that workers read and write.
+//! Values that workers read from files and write to them, and those that they share.
 
 use crate::data::Content;
+use crate::ids::{SessionId, SlotId};
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::operation::Meta;
 use crate::record;
@@ -92,3 +93,28 @@ pub struct Written {
 }
 
 record!(struct Written { index, file, offset, block, bytes, checksum });
+
+/// The values of a block of a published tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PublishedValues {
+    pub publication: SessionId,
+    /// The tensor's number in the publication.
+    pub index: TensorId,
+    /// Shape and dtype of the block.
+    pub meta: Meta,
+    /// The block of the tensor.
+    pub need: Block,
+    /// The published parts that together cover the block. The dispatcher fills them in.
+    pub parts: Vec<PublishedPart>,
+}
+
+record!(struct PublishedValues { publication, index, meta, need, parts });
+
+/// The part of a published tensor that a slot of the publication has.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PublishedPart {
+    pub slot: SlotId,
+    pub block: Block,
+}
+
+record!(struct PublishedPart { slot, block });

@@ -152,6 +152,20 @@ fn list_sessions(
     py.detach(|| gt_tools::sessions::run(&target)).map_err(to_python)
 }
 
+/// Return a text that lists what is published on a server.
+#[pyfunction]
+#[pyo3(signature = (address=None, process=None, key_file=None, insecure=false))]
+fn list_publications(
+    py: Python<'_>,
+    address: Option<String>,
+    process: Option<u32>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+) -> PyResult<String> {
+    let target = WatchTarget { address, process, key_file, insecure };
+    py.detach(|| gt_tools::published::run(&target)).map_err(to_python)
+}
+
 /// Return the address of the only server on this machine, or of the one in a process.
 #[pyfunction]
 #[pyo3(signature = (process=None))]
@@ -221,6 +235,7 @@ fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>
     let sessions = status.sessions.iter();
     let sessions = sessions.map(|session| convert_session(py, session, status.now));
     dict.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
+    dict.set_item("publications", session::publishing::convert(py, status)?)?;
     let users = status.users.iter().map(|user| convert_user(py, user));
     dict.set_item("users", PyList::new(py, users.collect::<PyResult<Vec<_>>>()?)?)?;
     let teams = status.teams.iter().map(|team| convert_team(py, team));
@@ -358,6 +373,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(top, module)?)?;
     module.add_function(wrap_pyfunction!(explain_wait, module)?)?;
     module.add_function(wrap_pyfunction!(list_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(list_publications, module)?)?;
     module.add_function(wrap_pyfunction!(only_server, module)?)?;
     module.add_function(wrap_pyfunction!(visualize, module)?)?;
     module.add_function(wrap_pyfunction!(get_status, module)?)

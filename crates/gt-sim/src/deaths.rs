@@ -6,10 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
+use bytes::Bytes;
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
-use gt_client::{ClientError, Result, Session, Tensor, signal};
+use gt_client::{ClientError, NewPublication, Result, Session, Tensor, signal};
 use gt_dispatcher::{Limits, LineageLimits};
+use gt_ir::publication::Audience;
 use gt_ir::signal::Shard;
 use gt_ir::{DType, Shape};
 
@@ -37,6 +39,8 @@ struct DeathSchedule {
     faults: Vec<(u64, Fault)>,
     /// The steps after which the client dies, and another one continues with what it kept.
     successions: Vec<usize>,
+    /// Whether the loop publishes its data, and reads it from there.
+    publishes: bool,
 }
 
 impl DeathSchedule {
@@ -54,6 +58,7 @@ impl DeathSchedule {
             steps: 8 + chance.below(24) as usize,
             faults: Vec::new(),
             successions: Vec::new(),
+            publishes: Chance::new(seed ^ 0x5A4E_0000_0000_0000).below(3) == 0,
         };
         let mut at = 0;
         for _ in 0..1 + chance.below(3) {
@@ -150,8 +155,10 @@ pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
         }
         Err(LoopError { error, is_told }) => {
             let text = error.to_string();
-            let is_told =
-                is_told || text.contains("could not be restored") || text.contains("no worker");
+            let is_told = is_told
+                || ["could not be restored", "no worker", "has ended", "was not published"]
+                    .iter()
+                    .any(|part| text.contains(part));
             if !is_told || schedule.loses_nothing() {
                 return Err(tell(format!("it was lost: {text}")));
             }
@@ -204,7 +211,8 @@ fn train(
         // Until a tensor is sharded, each worker that joins adds a slot.
         session.rescale(Some(schedule.workers as u32), None).map_err(failed)?;
         session.set_hot_paths(Settings { enabled: true, threshold: 3, compile: false });
-        let trained = train_on(&session, seed, &mut values, end, is_last, !successions.is_empty());
+        let part = LoopPart { end, is_last, keeps: !successions.is_empty() };
+        let trained = train_on(&session, seed, schedule.publishes, &mut values, part);
         let mut world = world.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let is_told = world.unkept.contains(&client);
         trained.map_err(|error| LoopError { error, is_told })?;
@@ -230,7 +238,7 @@ struct LoopState {
 
 impl LoopState {
     /// Returns the state that the session keeps, or the first one.
-    fn of(session: &Session, seed: u64) -> Result<LoopState> {
+    fn of(session: &Session, seed: u64, publishes: bool) -> Result<LoopState> {
         if let Some(kept) = session.kept("loop") {
             let step = u64::from_le_bytes(kept.structure[..8].try_into().expect("as kept"));
             let Ok(tensors) = kept.tensors.try_into() else { unreachable!("four were kept") };
@@ -239,6 +247,7 @@ impl LoopState {
         let mut chance = Chance::new(seed);
         let mut random = |dims: &[usize]| random(session, &mut chance, dims);
         let (x, t, weights) = (random(&[13, 6])?, random(&[13, 5])?, random(&[6, 5])?);
+        let x = if publishes { published(session, &x)? } else { x };
         let velocity = Tensor::full(session, Shape::new(&[6, 5])?, 0.0, DType::F32)?;
         Ok(LoopState { tensors: [x, t, weights, velocity], step: 0 })
     }
@@ -249,6 +258,26 @@ impl LoopState {
     }
 }
 
+/// Publishes a tensor, once more if a worker dies meanwhile, and returns it as a reader has it.
+fn published(session: &Session, tensor: &Tensor) -> Result<Tensor> {
+    let mut tries = 0..8;
+    loop {
+        let new = NewPublication {
+            name: "data".into(),
+            audience: Audience::All,
+            description: String::new(),
+            structure: Bytes::new(),
+            at: 0,
+        };
+        let name = session.publish(new, std::slice::from_ref(tensor), &mut || false)?;
+        match session.shared(&name, &mut || false) {
+            Ok(shared) => return Ok(shared.tensors[0].clone()),
+            Err(ClientError::Usage(_)) if tries.next().is_some() => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 fn random(session: &Session, chance: &mut Chance, dims: &[usize]) -> Result<Tensor> {
     let count = dims.iter().product();
     let values: Vec<f32> =
@@ -256,18 +285,26 @@ fn random(session: &Session, chance: &mut Chance, dims: &[usize]) -> Result<Tens
     Tensor::from_slice(session, &values, dims)
 }
 
-/// Trains in a session up to the step `end`, from where its predecessor was.
+/// The part of a loop that one client runs.
+struct LoopPart {
+    /// The step at which it ends.
+    end: usize,
+    is_last: bool,
+    /// Whether it keeps its state for a successor.
+    keeps: bool,
+}
+
+/// Trains in a session, from where its predecessor was.
 fn train_on(
     session: &Session,
     seed: u64,
+    publishes: bool,
     values: &mut Vec<Vec<u64>>,
-    end: usize,
-    is_last: bool,
-    keeps: bool,
+    LoopPart { end, is_last, keeps }: LoopPart,
 ) -> Result<()> {
     signal::enter(SCOPE, None)?;
     let trained = (|| {
-        let mut state = LoopState::of(session, seed)?;
+        let mut state = LoopState::of(session, seed, publishes)?;
         // Steps that were not kept are done again.
         values.truncate(state.step / 3);
         while state.step < end {

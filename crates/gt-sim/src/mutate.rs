@@ -146,6 +146,13 @@ fn change(command: &mut ClientCommand, choices: &mut Choices) {
         ClientCommand::Forget { template } => *template = choices.word(),
         ClientCommand::Strict { limit } => *limit = Some(choices.number()),
         ClientCommand::Rescale(rescale) => rescale.slots = Some(choices.word()),
+        ClientCommand::Publish(publish) => match choices.below(2) {
+            0 => publish.request = RequestId(choices.number()),
+            _ => publish.tensors.push(KeptTensor { id: choices.id(), meta: choices.meta() }),
+        },
+        ClientCommand::Find { request, .. } | ClientCommand::Withdraw { request, .. } => {
+            *request = RequestId(choices.number());
+        }
         ClientCommand::Keep(kept) => {
             let tensor = KeptTensor { id: choices.id(), meta: choices.meta() };
             kept.tensors.push(tensor);

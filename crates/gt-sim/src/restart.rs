@@ -135,12 +135,7 @@ impl World {
     fn make_durable(&mut self) {
         let Some(kept) = &mut self.kept else { return };
         let fresh = kept.records[kept.durable..].iter();
-        let bases: Vec<(SessionId, u64)> = fresh
-            .filter_map(|record| match record {
-                JournalRecord::Base(base) => Some((base.session, base.snapshot)),
-                _ => None,
-            })
-            .collect();
+        let bases: Vec<(SessionId, u64)> = fresh.filter_map(JournalRecord::awaited).collect();
         if self.links.chance.below(20) == 0 {
             // The journal is rewritten.
             kept.records = self.dispatcher.journal_records().iter().map(read_back).collect();

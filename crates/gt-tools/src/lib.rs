@@ -1,17 +1,18 @@
 //! Tools that show what a cluster does: `gt top`, `gt trace`, `gt visualize`, `gt explain-wait`,
-//! `gt sessions`.
+//! `gt sessions`, `gt published`.
 //!
 //! - [`find`]: finds the dispatcher to watch.
 //! - [`trace`]: records a dispatcher's events into a log.
 //! - [`timeline`]: reads a log as spans on rows; [`visualize`]: draws timelines.
 //! - [`top`]: the live view of a cluster; [`explain_wait`]: what a session waits for;
-//!   [`sessions`]: the sessions of a user.
+//!   [`sessions`]: the sessions of a user; [`published`]: what is published.
 //!
 //! Tools only watch: they change nothing in a cluster, and may be slow.
 
 mod error;
 pub mod explain_wait;
 pub mod find;
+pub mod published;
 pub mod sessions;
 pub mod timeline;
 pub mod top;

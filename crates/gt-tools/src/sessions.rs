@@ -7,7 +7,7 @@ use gt_ir::status::{NamedSession, SessionStatus, Status};
 use crate::error::ToolError;
 use crate::find::WatchTarget;
 use crate::top::view::waits;
-use crate::words::{age, bytes, duration, grouped};
+use crate::words::{age, bytes, duration, grouped, table};
 
 /// Lists the sessions of the user whose key is used; all sessions without a user's key.
 ///
@@ -66,17 +66,4 @@ fn row(session: &SessionStatus, now: Duration) -> Vec<String> {
         duration(session.busy.as_secs_f64()),
         waits(session, now),
     ]
-}
-
-/// Aligns the columns of rows.
-fn table(rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
 }

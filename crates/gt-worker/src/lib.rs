@@ -11,6 +11,7 @@
 //!   interface for drivers. [`store`]: a lane's tensors; [`memory`]: what commands need and lanes may
 //!   hold; [`events`]: how time is spent; [`collective`]: collectives in progress; [`lost_workers`].
 //! - [`lane`]: the state of one session slot: its queue, templates, exchanges and limits.
+//!   [`library`]: published tensors, which lanes share.
 //! - [`device`]: the state that lanes share, and the execution of commands on it.
 //! - [`turn`]: one lane's turn on the device.
 //! - [`worker`]: the state machine behind [`work`], without sockets, threads or clocks: routes
@@ -25,6 +26,7 @@ mod device;
 pub mod engine;
 mod events;
 mod lane;
+mod library;
 mod lost_workers;
 mod memory;
 pub mod mismatch;

@@ -399,7 +399,13 @@ fn dropped(bench: &Bench) -> Vec<String> {
 /// A worker with room for four vectors whose snapshot, of two, went to a disk with room for three.
 fn with_snapshot_on_disk(disk: &mut Vec<(u64, TensorData)>) -> Bench {
     let mut bench = Bench::new(Options { spill: 3 * VECTOR, ..spilling(4 * VECTOR) });
-    let snapshot = Snapshot { session: SessionId(1), number: 1, keeper: None, most: u64::MAX };
+    let snapshot = Snapshot {
+        session: SessionId(1),
+        number: 1,
+        keeper: None,
+        most: u64::MAX,
+        published: None,
+    };
     let take = WorkerCommand::Snapshot(Box::new(snapshot));
     bench.work(lane(1, 0), vec![vector(1), vector(2), take]);
     bench.work(lane(1, 0), vec![vector(3), vector(4)]);

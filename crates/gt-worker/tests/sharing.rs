@@ -175,7 +175,13 @@ fn a_large_snapshot_is_taken_in_parts_between_turns_of_others() {
     let mut bench = Bench::default();
     let count = 5000;
     bench.work(lane(1, 0), (0..count).map(|name| create(name, &[1.0])).collect());
-    let snapshot = Snapshot { session: SessionId(1), number: 1, keeper: None, most: u64::MAX };
+    let snapshot = Snapshot {
+        session: SessionId(1),
+        number: 1,
+        keeper: None,
+        most: u64::MAX,
+        published: None,
+    };
     bench.queue(lane(1, 0), vec![WorkerCommand::Snapshot(Box::new(snapshot)), free(0)]);
     queue(&mut bench, 2, &ops::unary::NEG, (20_000, 1));
     let mut sent = Vec::new();

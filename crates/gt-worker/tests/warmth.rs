@@ -77,7 +77,13 @@ fn a_restored_lane_runs_the_same_code() {
         bench.compiler.warmup.store(2, Ordering::Relaxed);
     }
     negations(&mut before, lane(1, 0), 1);
-    let snapshot = Snapshot { session: SessionId(1), number: 1, keeper: None, most: u64::MAX };
+    let snapshot = Snapshot {
+        session: SessionId(1),
+        number: 1,
+        keeper: None,
+        most: u64::MAX,
+        published: None,
+    };
     before.work(lane(1, 0), vec![WorkerCommand::Snapshot(Box::new(snapshot))]);
     for out in before.out {
         if let Out::Server(WorkerToServer::Backup(backup)) = out {

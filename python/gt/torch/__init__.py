@@ -50,6 +50,7 @@ from gt.torch import setup as _setup  # noqa: E402
 from gt.torch.bridge import from_torch, to_torch  # noqa: E402
 from gt.torch.keeping import keep, kept  # noqa: E402
 from gt.torch.parallel import parallelize_module  # noqa: E402
+from gt.torch.publications import publish, shared  # noqa: E402
 
 _setup.run()
 if _FOLLOWS_TORCH:
@@ -57,4 +58,13 @@ if _FOLLOWS_TORCH:
 
     _late_import.register()
 
-__all__ = ["TESTED", "from_torch", "keep", "kept", "parallelize_module", "to_torch"]
+__all__ = [
+    "TESTED",
+    "from_torch",
+    "keep",
+    "kept",
+    "parallelize_module",
+    "publish",
+    "shared",
+    "to_torch",
+]

@@ -4,13 +4,14 @@
 //! - [`outbox`]: the shared state of a session's clones: the stream behind a lock, and the driver.
 //! - [`issue`]: appending instructions and data; the references to their results.
 //! - [`element`]: elements of a value, which are fetched in blocks.
-//! - [`kept`]: what it keeps under names.
+//! - [`kept`]: what it keeps under names; [`publishing`]: requests about publications.
 //! - [`request`]: requests to the dispatcher, and waiting for their answers.
 
 mod element;
 mod issue;
 mod kept;
 mod outbox;
+mod publishing;
 mod request;
 mod stream;
 

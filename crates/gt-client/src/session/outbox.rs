@@ -24,6 +24,8 @@ pub(super) struct SessionState {
     stream: Mutex<Stream>,
     /// Locked before the stream.
     pub(super) kept: Mutex<KeptRegistry>,
+    /// What it has published that the server may not have stored yet.
+    pub(super) unfinished: Mutex<Vec<String>>,
     pub(super) driver: Arc<dyn Driver>,
     /// How a caller waits for room, if not as [`Session::wait_for_room`] does.
     pub(super) room: OnceLock<MakeRoom>,
@@ -41,6 +43,7 @@ impl SessionState {
             number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
             stream: Mutex::new(Stream::new(hotpath::Settings::from_env(), driver.numbers())),
             kept: Mutex::default(),
+            unfinished: Mutex::default(),
             room: OnceLock::new(),
             batches: driver.batches(),
             driver,

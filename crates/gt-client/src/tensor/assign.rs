@@ -29,7 +29,7 @@ impl Tensor {
         }
         let other = other.cast(dtype)?;
         self.check_session(&other, &operation.to_string())?;
-        self.check_not_leaf(&operation)?;
+        self.check_changeable(&operation)?;
         if self.write_through(&other, &operation.to_string())? {
             return Ok(());
         }
@@ -40,8 +40,14 @@ impl Tensor {
         Ok(())
     }
 
-    /// Returns an error if the change would be recorded on a leaf that requires gradients.
-    fn check_not_leaf(&self, operation: &impl Display) -> Result<()> {
+    /// Returns an error if the tensor is shared from a publication, or the change would be recorded on a
+    /// leaf that requires gradients.
+    fn check_changeable(&self, operation: &impl Display) -> Result<()> {
+        if self.lock().is_published() {
+            return Err(ClientError::usage(format!(
+                "{operation}: the tensor is shared by gt.shared, and cannot be changed in place\n  hint: change a copy: tensor.clone()"
+            )));
+        }
         let keeps_history = records_gradients() && !self.detached;
         if keeps_history && self.lock().node.as_ref().is_some_and(|node| node.is_leaf()) {
             return Err(ClientError::usage(format!(
@@ -53,7 +59,7 @@ impl Tensor {
 
     /// Adopts the value (and history) of another tensor of the same shape and dtype.
     pub(super) fn replace(&self, other: &Tensor, operation: &str) -> Result<()> {
-        self.check_not_leaf(&operation)?;
+        self.check_changeable(&operation)?;
         self.check_takes(other, operation)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();

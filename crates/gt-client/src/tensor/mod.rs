@@ -11,7 +11,7 @@
 //! - [`node`]: nodes of the tape; [`autocast`]: casts of operands; [`batched`]: inside `vmap`.
 //! - [`gradient`]: `requires_grad`, gradients and hooks.
 //! - [`fetch`]: fetching values; [`files`]: files that workers read and write;
-//!   [`kept`]: tensors under names; [`placement`]: the workers of values; [`value_ref`]: references to values.
+//!   [`kept`]: tensors under names; [`publishing`]: shared ones; [`placement`]: the workers of values; [`value_ref`]: references to values.
 
 mod apply;
 mod assign;
@@ -32,10 +32,12 @@ mod methods;
 pub(crate) mod node;
 mod overlap;
 mod placement;
+mod publishing;
 pub mod reduce;
 mod restride;
 mod rollback;
 pub mod shape;
+mod storage;
 pub mod strides;
 mod value_ref;
 mod view;
@@ -50,9 +52,11 @@ use crate::session::{Session, StreamValue};
 pub use files::AskedSave;
 pub use kept::KeptTensors;
 use node::TapeNode;
+pub use publishing::{NewPublication, SharedTensors};
 pub(crate) use rollback::RollbackPoint;
+use storage::SharedStorage;
 pub use value_ref::ValueRef;
-use view::{SharedStorage, ViewState};
+use view::ViewState;
 
 /// A tensor. A clone is another reference to the same tensor, as after an assignment in Python.
 #[derive(Clone)]

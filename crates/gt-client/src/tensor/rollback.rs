@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Tensor;
 use super::node::TapeNode;
-use super::view::SharedStorage;
+use super::storage::SharedStorage;
 use crate::context::no_grad;
 use crate::error::Result;
 use crate::session::StreamValue;

@@ -8,41 +8,19 @@
 //! several views could still see each other's changes, or one has not seen a change yet. A single
 //! view becomes independent.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gt_ir::ops::complex;
 use gt_ir::{Attributes, Operation, Shape};
 
-use super::node::TapeNode;
+use super::Tensor;
 use super::overlap;
+use super::storage::{SharedStorage, StorageRoot};
 use super::strides::Strided;
 use super::view_step::ViewStep;
 use super::view_steps::ViewSteps;
-use super::{Tensor, TensorImpl};
 use crate::error::{ClientError, Result};
-use crate::session::StreamValue;
-
-/// The storage state of a root and its views.
-#[derive(Default)]
-pub(super) struct SharedStorage {
-    /// The number of in-place changes.
-    version: AtomicU64,
-    /// Whether a view may have one element of the root several times, so that it cannot become
-    /// independent.
-    repeats: AtomicBool,
-    root: Mutex<StorageRoot>,
-}
-
-#[derive(Default)]
-enum StorageRoot {
-    /// A live tensor.
-    Alive(Weak<Mutex<TensorImpl>>),
-    /// The root's last state, after it was dropped.
-    Dropped { value: Arc<StreamValue>, node: Option<Arc<TapeNode>> },
-    #[default]
-    Released,
-}
 
 /// How a view is computed from its root.
 #[derive(Clone)]
@@ -54,71 +32,6 @@ pub(super) struct ViewState {
     /// A view without history, as of `detach()`: in-place changes change only values.
     detached: bool,
     pub strided: Strided,
-}
-
-impl SharedStorage {
-    pub fn bump_version(&self) -> u64 {
-        self.version.fetch_add(1, Ordering::AcqRel) + 1
-    }
-
-    fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
-    }
-
-    /// Makes views independent of the root.
-    pub fn release(&self) {
-        *self.lock() = StorageRoot::Released;
-    }
-
-    /// Records that the root was dropped; its value is kept if a view may still need it.
-    pub fn drop_root(
-        self: &Arc<SharedStorage>,
-        value: &Arc<StreamValue>,
-        node: Option<Arc<TapeNode>>,
-    ) {
-        let views = Arc::strong_count(self) - 1;
-        let left = match views {
-            0 => StorageRoot::Released,
-            // Nothing has changed: the view's value is current.
-            1 if self.version() == 0 && !self.repeats.load(Ordering::Relaxed) => {
-                StorageRoot::Released
-            }
-            _ => StorageRoot::Dropped { value: Arc::clone(value), node },
-        };
-        *self.lock() = left;
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, StorageRoot> {
-        self.root.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Returns the root, or its last state.
-    pub fn root(&self) -> Option<Tensor> {
-        match &*self.lock() {
-            StorageRoot::Alive(state) => {
-                state.upgrade().map(|state| Tensor { state, detached: false })
-            }
-            StorageRoot::Dropped { value, node } => {
-                Some(Tensor::from_parts(Arc::clone(value), node.clone()))
-            }
-            StorageRoot::Released => None,
-        }
-    }
-
-    /// Sets the value of a dropped root.
-    pub fn set_dropped_value(&self, changed: &Tensor) {
-        let mut root = self.lock();
-        if let StorageRoot::Dropped { value, node } = &mut *root {
-            let old = (std::mem::replace(value, changed.value()), node.take());
-            *node = changed.node();
-            drop(root);
-            drop(old);
-        }
-    }
-
-    pub fn root_is_alive(&self) -> bool {
-        matches!(&*self.lock(), StorageRoot::Alive(_))
-    }
 }
 
 impl Tensor {
@@ -201,12 +114,8 @@ impl Tensor {
             match &state.view {
                 Some(view) if view.storage.root().is_some() => (**view).clone(),
                 _ => {
-                    let root = Arc::downgrade(&base.state);
-                    let storage = state.storage.get_or_insert_with(|| {
-                        let root = Mutex::new(StorageRoot::Alive(root));
-                        Arc::new(SharedStorage { root, ..SharedStorage::default() })
-                    });
-                    let (storage, steps) = (Arc::clone(storage), ViewSteps::default());
+                    let storage = Arc::clone(state.root_storage(&base.state));
+                    let steps = ViewSteps::default();
                     let seen_version = storage.version();
                     ViewState { storage, steps, seen_version, detached: false, strided }
                 }

@@ -271,6 +271,7 @@ impl Dispatcher {
             streams: &mut self.streams,
             answers: &mut self.answers,
             observability: &mut self.observability,
+            library: &mut self.library,
             outbox: &mut self.outbox,
         };
         let planned = forward.plan(batch, given_up.as_deref());
@@ -290,6 +291,9 @@ impl Dispatcher {
                     self.parameters_changed(peer);
                 }
                 self.deliver(now, peer, weight, Some(number));
+                if let Some((request, name)) = self.library.withdrawing.take() {
+                    self.withdraw(now, peer, request, &name);
+                }
                 if has_lineage {
                     self.take_snapshot_if_due(now, peer);
                 }

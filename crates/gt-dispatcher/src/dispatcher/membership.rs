@@ -79,6 +79,7 @@ impl Dispatcher {
             self.collectives.end_session(session.identity.incarnation);
             self.answers.forget_client(peer);
             self.divide_lineage_limit();
+            self.session_ended(now, session.identity.number, peer);
             self.admit_waiting(now);
         }
         if let Some(worker) = self.peers.workers.remove(peer) {
@@ -177,14 +178,15 @@ impl Dispatcher {
         }
         if is_renewed || self.predecessor.is_some() {
             // Sessions may have ended while the worker was disconnected: it drops their snapshots.
-            let sessions =
-                self.peers.sessions.iter().map(|session| session.identity.number).collect();
+            let sessions = self.peers.sessions.iter().map(|session| session.identity.number);
+            let sessions = sessions.chain(self.library.iter().map(|of| of.id)).collect();
             let last = self.predecessor.unwrap_or_default();
             let since = SessionId(last.session.0 + 1);
             let oldest = Incarnation(last.incarnation.0 + 1);
             self.outbox.push(peer, ServerToWorker::RetainSessions { sessions, since, oldest });
         }
         self.exchange_addresses(peer);
+        self.copy_publications(now);
         self.restore_waiting(now);
         self.resume_ready(now);
     }
@@ -299,6 +301,7 @@ impl Dispatcher {
             let message = ServerToWorker::WorkerLost { worker: lost.id, name: lost.name.clone() };
             self.outbox.push(worker.peer, message);
         }
+        self.lose_values(now, lost.id);
         let fabrics = Arc::new(self.peers.workers.fabrics());
         let tried = self.alone_on(lost.id);
         for peer in self.peers.sessions.peers() {

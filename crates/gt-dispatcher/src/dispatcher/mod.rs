@@ -6,7 +6,7 @@
 //! - [`membership`]: peers that connect and disconnect; [`neighbours`]: links between workers; [`quotas`]: the policy's limits on users.
 //! - [`lines`]: asks clients for the lines of their programs, for watchers.
 //! - [`slots`]: which workers host the slots of sessions.
-//! - [`memory`]: lanes that wait for memory.
+//! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish.
 //! - [`snapshots`]: takes snapshots of sessions; [`recovery`]: restores sessions from them when a
 //!   worker is lost; [`replay`]: replays the batches since; [`restart`]: resumes the sessions of a
 //!   server that was restarted.
@@ -18,6 +18,7 @@ mod lines;
 mod membership;
 mod memory;
 mod neighbours;
+mod publishing;
 mod quotas;
 mod recovery;
 mod replay;
@@ -38,6 +39,7 @@ use gt_ir::{Content, Incarnation, LaneId, RequestId, SlotId, TensorId};
 use crate::answers::PendingAnswers;
 use crate::collectives::PendingCollectives;
 use crate::journal::JournalBuffer;
+use crate::library::Publications;
 use crate::lineage::LineageLimits;
 use crate::numbers::LastNumbers;
 use crate::observability::log::Log;
@@ -101,6 +103,7 @@ pub struct Dispatcher {
     trials: Trials,
     observability: Observability,
     journal: JournalBuffer,
+    library: Publications,
     /// The clients that wait for a session that another one holds.
     waiting: Vec<WaitingClient>,
     /// The last numbers that a predecessor, whose journal was read, may have assigned.
@@ -127,6 +130,7 @@ impl Dispatcher {
             trials: Trials::default(),
             observability: Observability::new(log),
             journal: JournalBuffer::default(),
+            library: Publications::default(),
             waiting: Vec::new(),
             predecessor: None,
             outbox: PeerOutbox::default(),
@@ -208,6 +212,8 @@ impl Dispatcher {
         self.resume_ready(now);
         self.begin_trials(now);
         self.end_overdue(now);
+        self.end_withdrawn(now);
+        self.end_unmet(now);
         self.admit_waiting(now);
         self.resolve_memory_waits(now);
         self.observability.tick(now, &mut self.outbox);
@@ -231,7 +237,10 @@ impl Dispatcher {
         let awaited = awaited.filter(|_| self.peers.workers.len() > 0);
         let own = waiting.into_iter().chain(snapshot).chain(awaited);
         let own = own.chain(self.next_end()).chain(self.next_shortage());
-        own.chain(self.next_trial()).chain(self.next_waiting()).min()
+        own.chain(self.next_trial())
+            .chain(self.next_waiting())
+            .chain(self.next_publication_end())
+            .min()
     }
 
     /// Returns where a client's tensor is, or will be, computed unsharded: the worker, the lane,
@@ -328,8 +337,9 @@ impl Dispatcher {
     /// Returns the status, as `peer` is to see it.
     fn status(&mut self, now: Duration, peer: PeerId) -> Status {
         self.peers.shares.collect(now);
-        let Dispatcher { peers, answers, observability, rules, .. } = self;
+        let Dispatcher { peers, answers, observability, rules, library, .. } = self;
         let Peers { sessions, workers, shares } = peers;
-        Cluster { now, sessions, workers, shares, answers, observability, rules }.status(peer)
+        Cluster { now, sessions, workers, shares, answers, observability, rules, library }
+            .status(peer)
     }
 }

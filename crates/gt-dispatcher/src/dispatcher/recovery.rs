@@ -154,7 +154,7 @@ impl Dispatcher {
         };
         let is_written =
             lineage.pending.as_ref().is_some_and(|pending| pending.stage == SnapshotStage::Writing);
-        let SnapshotState { catalogue, templates, kept, .. } =
+        let SnapshotState { catalogue, templates, kept, borrowed, .. } =
             lineage.rewind(|worker| workers.may_rejoin(worker))?;
         let old = std::mem::replace(&mut session.identity.incarnation, incarnation);
         let slots = std::mem::replace(&mut session.planning.catalogue, catalogue);
@@ -165,7 +165,7 @@ impl Dispatcher {
             session.planning.catalogue.slots.limit_plans(Some(base_slots));
         }
         (session.planning.templates, session.planning.plans) = (templates, PlanCache::default());
-        session.planning.kept = kept;
+        (session.planning.kept, session.planning.borrowed) = (kept, borrowed);
         session.flow.restart();
         shares.pause(now, session.identity.number);
         session.queue.is_expanded = false;

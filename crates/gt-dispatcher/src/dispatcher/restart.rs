@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Resume, ServerToClient};
+use gt_ir::publication::is_publication;
 use gt_ir::{Incarnation, SessionId, StreamNumbers, WorkerId};
 
 use super::Dispatcher;
@@ -23,8 +24,8 @@ use crate::unread::UnreadValues;
 /// How long workers keep the snapshots of a server that is gone.
 pub const REJOIN_WITHIN: Duration = Duration::from_secs(300);
 
-/// At least as many incarnations as the server can have assigned before it died that are not in the
-/// journal.
+/// At least as many incarnations, or publications, as the server can have begun before it died that
+/// are not in the journal.
 const UNKNOWN: u32 = 1000;
 
 impl Dispatcher {
@@ -45,6 +46,7 @@ impl Dispatcher {
     /// the server's death.
     pub fn stop_journal(&mut self, now: Duration) {
         self.journal = Default::default();
+        self.publish_unwritten(now);
         self.peers.sessions.peers().into_iter().for_each(|peer| self.end_snapshot(peer));
         self.pump(now);
     }
@@ -56,8 +58,13 @@ impl Dispatcher {
         }
     }
 
-    /// Handles the driver's report that a session's snapshot is in the journal.
+    /// Handles the driver's report that a session's snapshot, or a publication, is in the journal
+    /// ([`JournalRecord::awaited`]).
     pub fn snapshot_written(&mut self, now: Duration, session: SessionId, snapshot: u64) {
+        if is_publication(session) {
+            self.publication_written(now, session);
+            return self.pump(now);
+        }
         let Some(ClientSession { identity, lineage: Some(lineage), .. }) =
             self.peers.sessions.by_number(session)
         else {
@@ -92,6 +99,7 @@ impl Dispatcher {
         for session in self.peers.sessions.iter() {
             all.extend(session.records());
         }
+        all.extend(self.publication_records());
         all
     }
 
@@ -105,6 +113,8 @@ impl Dispatcher {
             self.peers.sessions.numbers.skip_to(LastNumbers { session, incarnation });
             self.predecessor = Some(self.peers.sessions.numbers.last());
         }
+        let (publications, last) = history.take_publications();
+        self.library.adopt(now, publications, last + UNKNOWN);
         let workers = std::mem::take(&mut history.workers);
         self.peers.workers.expect(now, workers, history.workers_next);
     }
@@ -175,8 +185,9 @@ impl Dispatcher {
         let session = self.peers.sessions.add(Identity { is_detached, ..identity });
         (session.queue.received, session.queue.numbers) = (history.received, numbers);
         session.unread = UnreadValues::new(self.limits.unread);
-        (session.planning.catalogue, session.planning.templates, session.planning.kept) =
-            (state.catalogue, state.templates, state.kept);
+        (session.planning.catalogue, session.planning.templates) =
+            (state.catalogue, state.templates);
+        (session.planning.kept, session.planning.borrowed) = (state.kept, state.borrowed);
         session.lineage = Some(lineage);
         let workers: BTreeSet<WorkerId> = match slots.count() {
             // It had none yet: it waits for all workers of the journal.

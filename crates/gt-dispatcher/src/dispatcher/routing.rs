@@ -119,6 +119,9 @@ impl Dispatcher {
                     self.observability.take_report(worker.id, peer, *report);
                 }
             }
+            WorkerToServer::Needs { publication, slot } => {
+                self.values_needed(now, peer, publication, slot);
+            }
             WorkerToServer::Events { events, dropped } => {
                 let peers = &self.peers;
                 self.observability.take_worker_events(now, peer, events, dropped, peers);

@@ -10,7 +10,6 @@ use gt_ir::{LaneId, SlotId, WorkerId};
 
 use super::Dispatcher;
 use super::recovery::RecoveryCause;
-use super::snapshots::keeper;
 use crate::peer::PeerId;
 use crate::planner::Host;
 use crate::sessions::ClientSession;
@@ -195,7 +194,7 @@ impl Dispatcher {
         };
         let is_connected = |worker: WorkerId| self.peers.workers.by_id(worker).is_some();
         for (slot, holder) in lineage.single_copies(is_connected) {
-            let Some(to) = keeper(&self.peers.workers, holder, &lineage.unreachable) else {
+            let Some(to) = self.peers.workers.keeper(holder, &lineage.unreachable) else {
                 continue;
             };
             let Some(snapshot) = lineage.copy_to(slot, to) else { continue };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{ServerToClient, ServerToWorker};
+use gt_ir::publication::is_publication;
 use gt_ir::snapshot::{self, Backup, Unkept};
 use gt_ir::{SessionId, SlotId, WorkerCommand, WorkerId};
 
@@ -14,22 +15,6 @@ use crate::journal::{JournalRecord, SnapshotState};
 use crate::lineage::{HandOver, SessionSnapshot, SlotCopy, SnapshotStage};
 use crate::peer::PeerId;
 use crate::sessions::{ClientSession, Planning};
-use crate::workers::{RegisteredWorker, Workers};
-
-/// Chooses the worker that holds the second copy of another's values: the next one by id, on
-/// another machine if there is one.
-pub(super) fn keeper(
-    workers: &Workers,
-    host: WorkerId,
-    unreachable: &BTreeSet<(WorkerId, WorkerId)>,
-) -> Option<WorkerId> {
-    let own = workers.by_id(host)?;
-    let others =
-        workers.iter().filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
-    let is_near =
-        |other: &RegisteredWorker| !other.machine.is_empty() && other.machine == own.machine;
-    others.min_by_key(|other| (is_near(other), other.id < host, other.id)).map(|other| other.id)
-}
 
 impl Dispatcher {
     /// Takes snapshots of the sessions for which they are due.
@@ -73,7 +58,7 @@ impl Dispatcher {
     fn take_snapshot(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let ClientSession { identity, queue, planning, lineage, account, .. } = session;
-        let Planning { catalogue, templates, kept, .. } = planning;
+        let Planning { catalogue, templates, kept, borrowed, .. } = planning;
         let Some(lineage) = lineage else { return };
         // If it cannot be taken here, the next attempt follows after a pause.
         lineage.try_at(now);
@@ -91,13 +76,14 @@ impl Dispatcher {
         let mut copies = BTreeMap::new();
         for slot in catalogue.slots.all().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };
-            let keeper = keeper(&self.peers.workers, host, &lineage.unreachable);
+            let keeper = self.peers.workers.keeper(host, &lineage.unreachable);
             copies.insert(slot, SlotCopy { host, keeper, bytes: 0, kept: None });
         }
         let state = SnapshotState {
             catalogue: catalogue.clone(),
             templates: templates.clone(),
             kept: kept.clone(),
+            borrowed: borrowed.clone(),
             numbers: queue.numbers,
         };
         let snapshot = lineage.begin(account.device, Arc::new(state));
@@ -105,7 +91,8 @@ impl Dispatcher {
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
             let most = if keeper.is_some() { u64::MAX } else { lineage.max_kept_bytes() };
-            let command = snapshot::Snapshot { session, number: snapshot, keeper, most };
+            let (number, published) = (snapshot, None);
+            let command = snapshot::Snapshot { session, number, keeper, most, published };
             self.streams.push(*slot, WorkerCommand::Snapshot(Box::new(command)));
         }
         if let Some(pending) = &mut lineage.pending {
@@ -119,6 +106,9 @@ impl Dispatcher {
     /// Stores values of a snapshot that no worker can hold, or forwards those of a handover.
     pub(super) fn keep_backup(&mut self, now: Duration, from: PeerId, backup: Backup) {
         let (owner, number) = (backup.owner, backup.snapshot);
+        if is_publication(owner.session) {
+            return self.forward_values(&backup);
+        }
         let Some(worker) = self.peers.workers.get(from).map(|worker| worker.id) else { return };
         let Some(session) = self.peers.sessions.by_number_mut(owner.session) else { return };
         let Some(lineage) = &mut session.lineage else { return };
@@ -157,6 +147,9 @@ impl Dispatcher {
         snapshot: u64,
         result: Result<u64, Unkept>,
     ) {
+        if is_publication(session) {
+            return self.publication_reported(now, from, (session, slot), result);
+        }
         let Some(ClientSession { identity, queue, lineage: Some(lineage), .. }) =
             self.peers.sessions.by_number_mut(session)
         else {
@@ -230,11 +223,13 @@ impl Dispatcher {
     /// Completes a session's pending snapshot, once all of its values are stored and all requests
     /// before it are answered.
     pub(super) fn end_snapshot(&mut self, peer: PeerId) {
-        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
-        let Some(lineage) = &mut session.lineage else { return };
-        if !lineage.is_pending_stored() {
+        let Some(session) = self.peers.sessions.get(peer) else { return };
+        let is_stored = session.lineage.as_ref().is_some_and(|it| it.is_pending_stored());
+        if !is_stored || self.is_publishing(session.identity.number) {
             return;
         }
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return };
+        let Some(lineage) = &mut session.lineage else { return };
         if let Some(pending) = lineage.pending.as_mut().filter(|_| self.journal.is_on) {
             // Answers before the snapshot are not repeated once it is the base, so the client must
             // have received them.

@@ -10,10 +10,12 @@ mod history;
 
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
+use gt_ir::publication::PUBLISHED;
 use gt_ir::wire::{self, Decoded};
 use gt_ir::{Incarnation, SessionId, SlotId, StreamNumbers, WorkerId, record};
 use std::sync::Arc;
 
+use crate::library::{BorrowedTensors, Publication};
 use crate::named::{KeptNames, SessionName};
 use crate::pages::PageChange;
 use crate::planner::{Catalogue, Slots, TensorState};
@@ -85,6 +87,11 @@ pub enum JournalRecord {
         name: Option<SessionName>,
         is_detached: bool,
     },
+    /// A publication that can be read, or that was withdrawn, and where its values are.
+    Publication(Box<Publication>),
+    PublicationEnd {
+        publication: SessionId,
+    },
 }
 
 record!(enum JournalRecord {
@@ -99,6 +106,8 @@ record!(enum JournalRecord {
     9 => Unkept { session, from, reason },
     10 => SessionEnd { session },
     11 => Holder { session, hello, name, is_detached },
+    12 => Publication(publication),
+    13 => PublicationEnd { publication },
 });
 
 /// A snapshot of a session.
@@ -125,11 +134,12 @@ pub(crate) struct SnapshotState {
     pub catalogue: Catalogue,
     pub templates: ClientTemplates,
     pub kept: KeptNames,
+    pub borrowed: BorrowedTensors,
     /// At least the numbers that the batches before it use.
     pub numbers: StreamNumbers,
 }
 
-record!(struct SnapshotState { catalogue, templates, kept, numbers });
+record!(struct SnapshotState { catalogue, templates, kept, borrowed, numbers });
 
 /// A snapshot's tensors.
 #[derive(Clone)]
@@ -162,6 +172,16 @@ impl JournalRecord {
     /// Encodes the record: its bytes, and large data as further frames.
     pub fn encode(&self) -> Vec<Bytes> {
         wire::encode(self)
+    }
+
+    /// Returns the session and number of the snapshot, or the publication, for whose writing the
+    /// dispatcher waits: [`crate::Dispatcher::snapshot_written`].
+    pub fn awaited(&self) -> Option<(SessionId, u64)> {
+        match self {
+            JournalRecord::Base(base) => Some((base.session, base.snapshot)),
+            JournalRecord::Publication(publication) => Some((publication.id, PUBLISHED)),
+            _ => None,
+        }
     }
 
     /// Decodes a record.

@@ -258,7 +258,7 @@ impl BatchLog {
         self.requests.get(&request).copied().flatten().flatten()
     }
 
-    fn is_answered(&self, request: RequestId) -> bool {
+    pub fn is_answered(&self, request: RequestId) -> bool {
         self.requests.get(&request).is_some_and(Option::is_some)
     }
 
@@ -304,7 +304,7 @@ impl BatchLog {
             if !is_awaited {
                 self.mark_answered(request, None);
             }
-            is_awaited
+            is_awaited || matches!(command, ClientCommand::Publish(_))
         });
         self.resent = Some(resent);
     }
@@ -357,6 +357,8 @@ impl BatchLog {
             ClientCommand::Fetch { request, .. } => {
                 !self.is_answered(*request) || self.digest(*request).is_some()
             }
+            // Its values may not be stored yet.
+            ClientCommand::Publish(_) => true,
             other => other.request().is_none_or(|request| !self.is_answered(request)),
         });
         let (weight, slots) = (entry.weight, entry.slots);

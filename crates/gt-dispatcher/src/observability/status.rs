@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
+use gt_ir::publication::PublicationStatus;
 use gt_ir::status::{
     AwaitedTensor, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse,
     WorkerStatus,
 };
+use gt_ir::{SessionId, WorkerId};
 
 use super::Observability;
 use crate::answers::{PendingAnswers, PendingFetch};
+use crate::library::{Publication, Publications};
 use crate::peer::PeerId;
 use crate::rules::Rules;
 use crate::sessions::{ClientSession, Sessions};
@@ -27,6 +29,7 @@ pub(crate) struct Cluster<'a> {
     pub answers: &'a PendingAnswers,
     pub observability: &'a Observability,
     pub rules: &'a Rules,
+    pub library: &'a Publications,
 }
 
 impl Cluster<'_> {
@@ -54,8 +57,25 @@ impl Cluster<'_> {
             sessions: self.sessions.iter().map(|session| self.session(session)).collect(),
             teams: teams(&users),
             users,
+            publications: self.publications(asker),
             dropped: self.observability.dropped,
         }
+    }
+
+    /// Returns the publications that a client may read; all, for a watcher.
+    fn publications(&self, asker: PeerId) -> Vec<PublicationStatus> {
+        let mut readers: BTreeMap<SessionId, u32> = BTreeMap::new();
+        if !self.library.is_empty() {
+            let read = self.sessions.iter().flat_map(ClientSession::reads);
+            read.for_each(|id| *readers.entry(id).or_default() += 1);
+        }
+        let of = self.sessions.get(asker).map(|session| &session.identity.entitlement);
+        let may_read = |it: &&Publication| of.is_none_or(|of| it.is_for(&of.user, &of.team));
+        let readers = |it: &Publication| readers.get(&it.id).copied().unwrap_or(0);
+        let mut all: Vec<PublicationStatus> =
+            self.library.iter().filter(may_read).map(|it| it.status(readers(it))).collect();
+        all.sort_by(|one, other| (&one.name, one.version).cmp(&(&other.name, other.version)));
+        all
     }
 
     /// Returns all users that have, or had, sessions.

@@ -7,7 +7,7 @@
 //!   layout; [`strategy`]: the cheapest way to shard it; [`predicates`]: predicates on a strategy;
 //!   [`expand`]: composites; [`commit`]: the commit of a step; [`mod@slice`]: slices along sharded
 //!   axes.
-//! - Files: [`save`]: which slot writes which block.
+//! - Files: [`save`]: which slot writes which block. [`published`]: what is shared with others.
 //! - Output: [`redistribution`]: the stages from one layout to another; [`local`]: each slot's part
 //!   of an instruction; [`emit`]: commands; [`fabrics`]: exchanges that engines run as collectives;
 //!   [`streams`]: commands by slot.
@@ -29,6 +29,7 @@ mod meshes;
 mod plan;
 mod plans;
 mod predicates;
+mod published;
 mod redistribution;
 mod run;
 mod save;

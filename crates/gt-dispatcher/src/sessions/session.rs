@@ -1,6 +1,6 @@
 //! The session of one client.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use super::lines::SourceLines;
 use super::phase::Phase;
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
+use crate::library::BorrowedTensors;
 use crate::lineage::{Lineage, log};
 use crate::named::{KeptNames, SessionName};
 use crate::peer::{PeerId, PeerOutbox};
@@ -82,6 +83,7 @@ pub(crate) struct Planning {
     pub plans: PlanCache,
     pub recent: RecentTensors,
     pub kept: KeptNames,
+    pub borrowed: BorrowedTensors,
 }
 
 impl Identity {
@@ -161,6 +163,12 @@ impl Identity {
 }
 
 impl ClientSession {
+    /// Returns the publications that it reads.
+    pub fn reads(&self) -> BTreeSet<SessionId> {
+        let catalogue = &self.planning.catalogue;
+        self.planning.borrowed.publications(|id| catalogue.get(id).is_ok())
+    }
+
     /// Opens a session.
     pub fn new(identity: Identity) -> ClientSession {
         let account = SessionAccount::new(identity.since);

@@ -7,6 +7,7 @@
 
 mod kept;
 mod numbers;
+mod publish;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
 
 pub use kept::{Detach, Kept, KeptTensor};
 pub use numbers::StreamNumbers;
+pub use publish::Publish;
 
 /// More tensors than an iteration of a template makes.
 const MAX_MADE: u64 = 1 << 24;
@@ -75,6 +77,12 @@ pub enum ClientCommand {
     Detach(Box<Detach>),
     /// Free all tensors that are not kept, and forget templates and signals: the client is gone.
     Abandon,
+    /// Publish tensors.
+    Publish(Box<Publish>),
+    /// Reply with a publication, once it can be read. The name may lack the user and the version.
+    Find { request: RequestId, name: String },
+    /// Withdraw a publication of the user's, or all of its versions.
+    Withdraw { request: RequestId, name: String },
 }
 
 record!(enum ClientCommand {
@@ -99,6 +107,9 @@ record!(enum ClientCommand {
     19 => Kept { request },
     20 => Detach(detach),
     21 => Abandon,
+    22 => Publish(publish),
+    23 => Find { request, name },
+    24 => Withdraw { request, name },
 });
 
 /// The number of a session's slots, and whether workers that join add some; `None` leaves a setting
@@ -193,8 +204,11 @@ impl Record for Create {
 }
 
 impl Create {
-    /// Grows with the data, so that a window bounds memory.
+    /// Grows with the data, so that a window bounds memory. The workers have published values.
     fn weight(&self) -> u64 {
+        if matches!(self.content, Content::Published(_)) {
+            return 1;
+        }
         1 + (self.content.meta().bytes() >> 14) as u64
     }
 }
@@ -208,6 +222,7 @@ impl ClientCommand {
             ClientCommand::Invoke(invocation) => invocation.weight(),
             // Grows with what the server stores, so that a window bounds it.
             ClientCommand::Keep(kept) => 1 + (kept.bytes() >> 14) as u64,
+            ClientCommand::Publish(publish) => 1 + (publish.bytes() >> 14) as u64,
             _ => 1,
         }
     }
@@ -216,7 +231,9 @@ impl ClientCommand {
     pub fn is_momentary(&self) -> bool {
         matches!(
             self,
-            ClientCommand::Status { .. } | ClientCommand::Cancel { .. } | ClientCommand::Detach(_)
+            ClientCommand::Status { .. }
+                | ClientCommand::Cancel { .. }
+                | ClientCommand::Detach(_)
         )
     }
 
@@ -228,7 +245,10 @@ impl ClientCommand {
             | ClientCommand::Explain { request, .. }
             | ClientCommand::Locate { request, .. }
             | ClientCommand::Status { request }
-            | ClientCommand::Kept { request } => Some(*request),
+            | ClientCommand::Kept { request }
+            | ClientCommand::Find { request, .. }
+            | ClientCommand::Withdraw { request, .. } => Some(*request),
+            ClientCommand::Publish(publish) => Some(publish.request),
             ClientCommand::Detach(detach) => Some(detach.request),
             ClientCommand::Save(save) => Some(save.request),
             _ => None,

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::{Failure, kinds};
 use crate::command::{ClientCommand, Kept};
 use crate::data::Content;
 use crate::event::Event;
 use crate::explain::{Explanation, PlacedTensor};
+use crate::ids::SessionId;
 use crate::instruction::{RequestId, SourceId};
+use crate::operation::Meta;
 use crate::record;
 use crate::statistics::WorkerStats;
 use crate::status::Status;
@@ -139,6 +143,16 @@ pub enum Reply {
     Kept(Vec<Kept>),
     /// The session continues without its client.
     Detached,
+    /// The name, with user and version, of what is being published.
+    Published {
+        name: String,
+    },
+    /// A publication, which the session may read from now on.
+    Found(Box<FoundPublication>),
+    /// The number of versions that were withdrawn.
+    Withdrawn {
+        versions: u32,
+    },
 }
 
 record!(enum Reply {
@@ -150,6 +164,21 @@ record!(enum Reply {
     6 => Status(status),
     7 => Kept(kept),
     8 => Detached,
+    9 => Published { name },
+    10 => Found(found),
+    11 => Withdrawn { versions },
 });
+
+/// A publication, as its readers find it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FoundPublication {
+    pub publication: SessionId,
+    /// The full name: `user/name@version`.
+    pub name: String,
+    pub structure: Bytes,
+    pub tensors: Vec<Meta>,
+}
+
+record!(struct FoundPublication { publication, name, structure, tensors });
 
 kinds!(ClientToServer, ServerToClient);

@@ -16,7 +16,7 @@ pub mod neighbour;
 pub mod watcher;
 pub mod worker;
 
-pub use client::{Answer, ClientToServer, LARGE_VALUE, Reply, ServerToClient};
+pub use client::{Answer, ClientToServer, FoundPublication, LARGE_VALUE, Reply, ServerToClient};
 pub use handshake::{
     Attach, Badge, ClientHello, ClientWelcome, Handshake, Hello, PROTOCOL_VERSION, Process,
     Protocol, Resume, Role, WatcherHello, WatcherWelcome, Welcome, WorkerHello, WorkerWelcome,

@@ -128,6 +128,8 @@ pub enum WorkerToServer {
     /// Events, in times of the worker's clock; `dropped` more were lost. The server fills in their
     /// sessions from the lanes' incarnations.
     Events { events: Vec<(Incarnation, Event)>, dropped: u64 },
+    /// A lane waits for values of a publication's slot that the worker does not have.
+    Needs { publication: SessionId, slot: SlotId },
 }
 
 record!(enum WorkerToServer {
@@ -146,6 +148,7 @@ record!(enum WorkerToServer {
     13 => Observed { sent, here },
     14 => Report(report),
     15 => Events { events, dropped },
+    16 => Needs { publication, slot },
 });
 
 kinds!(ServerToWorker, WorkerToServer);

@@ -12,6 +12,7 @@ use crate::record;
 use crate::scalar::Scalar;
 use crate::shape::{MAX_RANK, Shape};
 use crate::sharding::Block;
+use crate::stored::PublishedValues;
 use crate::stored::StoredValues;
 
 /// Short ones are inline, long ones in separate frames.
@@ -191,6 +192,24 @@ impl Record for Operand {
 
 record!(struct SharedBlock { pid, fd, length, token });
 
+/// Checks what those that read a block from parts rely on.
+///
+/// # Errors
+/// The shapes do not match, or the end of a block is out of range.
+fn check_blocks<'a>(
+    meta: Meta,
+    need: &'a Block,
+    parts: impl Iterator<Item = &'a Block>,
+) -> Decoded<()> {
+    let is_sound = |block: &Block| {
+        let ends = block.starts.iter().zip(block.shape.iter());
+        block.shape.rank() == need.shape.rank()
+            && ends.into_iter().all(|(start, length)| start.checked_add(*length).is_some())
+    };
+    let is_valid = meta.shape == need.shape && parts.chain([need]).all(is_sound);
+    if is_valid { Ok(()) } else { Err(DecodeError::BadData) }
+}
+
 /// Short data is inline, long data in separate frames.
 impl Record for Content {
     fn write<S: Sink>(&self, to: &mut S) {
@@ -214,6 +233,10 @@ impl Record for Content {
                 to.byte(3);
                 stored.write(to);
             }
+            Content::Published(published) => {
+                to.byte(4);
+                published.write(to);
+            }
         }
     }
 
@@ -221,17 +244,15 @@ impl Record for Content {
         let kind = from.byte()?;
         if kind == 3 {
             let stored = StoredValues::read(from)?;
-            // Readers of the files rely on both conditions.
-            let is_sound = |block: &Block| {
-                let ends = block.starts.iter().zip(block.shape.iter());
-                block.shape.rank() == stored.need.shape.rank()
-                    && ends.into_iter().all(|(start, length)| start.checked_add(*length).is_some())
-            };
-            let blocks = stored.parts.iter().map(|part| &part.block).chain([&stored.need]);
-            if stored.meta.shape != stored.need.shape || !blocks.into_iter().all(is_sound) {
-                return Err(DecodeError::BadData);
-            }
+            let parts = stored.parts.iter().map(|part| &part.block);
+            check_blocks(stored.meta, &stored.need, parts)?;
             return Ok(Content::Stored(Box::new(stored)));
+        }
+        if kind == 4 {
+            let published = PublishedValues::read(from)?;
+            let parts = published.parts.iter().map(|part| &part.block);
+            check_blocks(published.meta, &published.need, parts)?;
+            return Ok(Content::Published(Box::new(published)));
         }
         let meta = Meta::read(from)?;
         let bytes = match kind {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use gt::ir::Attach;
 use gt::worker::Work;
@@ -12,6 +13,9 @@ use super::fork::ForkBlocker;
 use super::wait::{detached, make_room};
 use crate::engine;
 use crate::error::IntoPython;
+
+/// How long the end of a session waits until the server has stored what it published.
+const PUBLISHING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A session as shared by threads, blocks and Python objects. Once it is closed, the handle keeps
 /// nothing of it alive.
@@ -273,6 +277,11 @@ fn collect_orphans(py: Python<'_>) {
 /// the parent, whose threads may have held the session's locks.
 fn close(session: &Session, connection: Option<&Connection>) {
     if connection.is_none_or(|connection| connection.process == std::process::id()) {
+        // What was published would be given up with the session.
+        let until = Instant::now() + PUBLISHING_TIMEOUT;
+        if let Err(error) = session.finish_publications(&mut || Instant::now() > until) {
+            eprintln!("gt: what the session published may not be stored: {error}");
+        }
         session.close();
     }
 }

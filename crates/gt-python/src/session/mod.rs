@@ -2,7 +2,7 @@
 //!
 //! - [`handle`]: handles of the sessions that are open in this process.
 //! - [`current`]: the sessions of threads and of the process, and which one a thread uses.
-//! - [`attach`]: sessions that outlive their program.
+//! - [`attach`]: sessions that outlive their program; [`publishing`]: tensors for other programs.
 //! - [`default`]: the functions that select and configure a session outside of `with` blocks.
 //! - [`object`]: the Python object of a session, and `with` blocks; [`origin`]: its name;
 //!   [`address`]: addresses and key files.
@@ -20,6 +20,7 @@ mod gil;
 mod handle;
 mod object;
 mod origin;
+pub mod publishing;
 mod wait;
 
 use pyo3::prelude::*;
@@ -35,5 +36,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     default::register(module)?;
     object::register(module)?;
     exit::register(module)?;
+    publishing::register(module)?;
     fork::register(module)
 }

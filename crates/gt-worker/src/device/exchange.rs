@@ -242,7 +242,7 @@ impl<E: Engine> Device<E> {
             Ok(Content::Data(data)) => {
                 self.guarded(|engine| engine.create(data)).map_err(|error| error.to_string())
             }
-            Ok(Content::Shared { .. } | Content::Stored(_)) => {
+            Ok(Content::Shared { .. } | Content::Stored(_) | Content::Published(_)) => {
                 Err("the values were not read by the driver".into())
             }
             Err(failure) => {

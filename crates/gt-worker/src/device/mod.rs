@@ -3,7 +3,7 @@
 //!
 //! - [`run`]: single instructions; [`iterate`]: parts of iterations, as plans; [`launch`]: programs.
 //! - [`values`]: tensors from values, and back; [`charge`]: the memory of tensors; [`unspill`],
-//!   [`snapshots`]: what is not in the device's memory.
+//!   [`snapshots`]: what is not in the device's memory; [`published`]: what lanes share.
 //! - [`calls`]: long calls, which can be paused.
 //! - [`exchange`], [`collective`]: tensors assembled from other slots' pieces. [`commit`]: the end of
 //!   an optimizer step.
@@ -18,6 +18,7 @@ mod exchange;
 pub(crate) mod iterate;
 pub(crate) mod launch;
 pub(crate) mod measure;
+mod published;
 mod run;
 mod snapshots;
 mod unspill;
@@ -33,6 +34,7 @@ use gt_ir::{Instruction, Meta, Operand, SourceId, TensorId};
 use crate::engine::{Engine, EngineError, guarded};
 use crate::events::Emitter;
 use crate::lane::Lane;
+use crate::library::PublishedTensors;
 use crate::programs::ProgramCache;
 use crate::store::HeldTotals;
 use crate::work::Options;
@@ -42,6 +44,7 @@ pub(crate) struct Device<E: Engine> {
     pub options: Options,
     pub stats: WorkerStats,
     pub held: HeldTotals,
+    pub library: PublishedTensors<E::Tensor>,
     pub programs: ProgramCache<E::Program, E::Tensor>,
     pub events: Emitter,
     /// The time of the shortest calls of this turn that can be paused, if any can.
@@ -59,6 +62,7 @@ impl<E: Engine> Device<E> {
             options: Options::default(),
             stats,
             held: HeldTotals::default(),
+            library: PublishedTensors::default(),
             programs: ProgramCache::default(),
             events: Emitter::new(),
             pausable_from: None,

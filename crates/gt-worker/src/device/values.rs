@@ -60,7 +60,7 @@ impl<E: Engine> Device<E> {
         let meta = content.meta();
         let result = match content {
             Content::Data(data) => self.guarded(|engine| engine.create(data)),
-            Content::Shared { .. } | Content::Stored(_) => {
+            Content::Shared { .. } | Content::Stored(_) | Content::Published(_) => {
                 Err(EngineError::Other("the values were not read by the driver".into()))
             }
         };

@@ -6,7 +6,7 @@ use gt_ir::ops::commit::is_commit;
 use gt_ir::ops::shape::{EXPAND, PERMUTE, RESHAPE};
 use gt_ir::ops::slice::SLICE;
 use gt_ir::template::{Argument, Name, Step};
-use gt_ir::{Instruction, Meta, Operation, TensorId, WorkerCommand};
+use gt_ir::{Content, Instruction, Meta, Operation, TensorId, WorkerCommand};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Engine;
@@ -48,6 +48,8 @@ pub(crate) fn of_command<E: Engine>(
 ) -> Option<u64> {
     let need = match command {
         WorkerCommand::Run(instruction) => return need_of(engine, instruction, rest, store, room),
+        // Its memory is the library's.
+        WorkerCommand::Create(create) if matches!(create.content, Content::Published(_)) => 0,
         WorkerCommand::Create(create) => create.content.meta().bytes() as u64,
         WorkerCommand::Exchange(exchange) => exchange.output?.1.bytes() as u64,
         // A tensor that repeats elements is copied to be read.

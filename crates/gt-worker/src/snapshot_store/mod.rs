@@ -5,9 +5,10 @@
 //! common, and a copy needs only the values that are new since the previous one.
 //!
 //! - [`slot_snapshots`]: the snapshots of one slot; [`values`]: their values, and where they are.
-//! - [`part`]: values in messages of moderate size.
+//! - [`moving`]: moving values to disk. [`part`]: values in messages of moderate size.
 //! - [`records`]: the journal records from which a restarted worker has its snapshots.
 
+mod moving;
 mod part;
 mod records;
 mod slot_snapshots;
@@ -18,6 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use gt_ir::message::Failure;
 use gt_ir::names::Names;
+use gt_ir::publication::PUBLISHED;
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::{Content, SessionId, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -176,8 +178,8 @@ impl SnapshotStore {
         Some(divide(owner, number, self.values(owner, number)?.into_iter(), inventory.clone()))
     }
 
-    /// Drops snapshots until `bytes` bytes of memory or disk are free, except those of the `pinned`
-    /// sessions. Returns the dropped snapshots.
+    /// Drops snapshots until `bytes` bytes of memory or disk are free, except publications, and those
+    /// of the `pinned` sessions. Returns the dropped snapshots.
     pub fn give_way(
         &mut self,
         medium: Medium,
@@ -190,7 +192,10 @@ impl SnapshotStore {
         };
         let is_pinned =
             |session: SessionId| pinned.contains(&session) || self.unclaimed.contains(&session);
-        let free = self.owners.iter().filter(|(owner, _)| !is_pinned(owner.session));
+        let is_free = |(owner, kept): &(&Owner, &SlotSnapshots)| {
+            !is_pinned(owner.session) && !kept.snapshots.contains_key(&PUBLISHED)
+        };
+        let free = self.owners.iter().filter(is_free);
         let mut largest: Vec<(u64, Owner)> =
             free.map(|(owner, kept)| (size(kept), *owner)).collect();
         largest.sort_unstable_by_key(|(bytes, owner)| (Reverse(*bytes), *owner));
@@ -206,53 +211,6 @@ impl SnapshotStore {
         let excess = self.dropped.len().saturating_sub(REMEMBERED);
         self.dropped.drain(..excess);
         dropped
-    }
-
-    /// Returns values to be moved to disk, the largest of each slot first: at least `bytes` bytes
-    /// in values of `least` bytes or more.
-    pub fn move_away(&mut self, bytes: u64, least: u64) -> Vec<(Owner, TensorId, TensorData)> {
-        let (mut moved, mut all) = (0, Vec::new());
-        if !self.may_move {
-            return all;
-        }
-        for (owner, kept) in &mut self.owners {
-            let is_free = |value: &&StoredValue| {
-                value.place == ValuePlace::Memory && value.saved.bytes() >= least.max(1)
-            };
-            let free = kept.values.values().filter(is_free);
-            let mut largest: Vec<(u64, TensorId)> =
-                free.map(|value| (value.saved.bytes(), value.saved.tensor)).collect();
-            largest.sort_unstable_by_key(|(bytes, tensor)| (Reverse(*bytes), *tensor));
-            for (size, tensor) in largest {
-                if moved >= bytes {
-                    return all;
-                }
-                let Some(value) = kept.values.get_mut(&tensor) else { continue };
-                let Ok(Content::Data(data)) = &value.saved.result else { continue };
-                all.push((*owner, tensor, data.clone()));
-                value.place = ValuePlace::Moving;
-                self.amounts.moving += size;
-                moved += size;
-            }
-        }
-        self.may_move = moved >= bytes;
-        all
-    }
-
-    /// Records that a value is on disk now, or stays in memory: then none is tried until others are
-    /// added.
-    pub fn moved(&mut self, owner: Owner, tensor: TensorId, content: Option<Content>) {
-        let kept = self.owners.get_mut(&owner);
-        let value = kept.and_then(|kept| kept.values.get_mut(&tensor));
-        // It may have been dropped and stored again meanwhile.
-        let Some(value) = value.filter(|value| value.place == ValuePlace::Moving) else { return };
-        self.may_move &= content.is_some();
-        self.amounts.remove(value);
-        value.place = if content.is_some() { ValuePlace::Disk } else { ValuePlace::Memory };
-        if let Some(content) = content {
-            value.saved.result = Ok(content);
-        }
-        self.amounts.add(value);
     }
 
     /// Returns whether a snapshot was evicted in favour of tensors.
@@ -289,6 +247,18 @@ impl SnapshotStore {
         let SnapshotContents { inventory, .. } = kept.snapshots.get(&number)?;
         let value = |name| kept.values.get(&name).map(|value: &StoredValue| value.saved.clone());
         inventory.names.iter().map(value).collect()
+    }
+
+    /// Returns whether a snapshot is complete here.
+    pub fn has(&self, owner: Owner, number: u64) -> bool {
+        self.owners.get(&owner).is_some_and(|kept| kept.snapshots.contains_key(&number))
+    }
+
+    /// Returns a value of a snapshot that is complete here.
+    pub fn value(&self, owner: Owner, number: u64, name: TensorId) -> Option<&Content> {
+        let kept = self.owners.get(&owner)?;
+        kept.snapshots.get(&number)?;
+        kept.values.get(&name)?.saved.result.as_ref().ok()
     }
 
     /// Returns the run counts of plans at a snapshot.

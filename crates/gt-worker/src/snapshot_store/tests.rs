@@ -189,7 +189,7 @@ fn the_largest_gives_way_but_for_what_is_pinned() {
 fn values_go_to_the_disk_and_are_the_same() {
     let mut snapshots = SnapshotStore::default();
     keep(&mut snapshots, OWNER, 1, names(&[1, 2, 3]), vec![kept(1), kept(2), kept(3)]);
-    let moving = snapshots.move_away(41, 40);
+    let moving = snapshots.move_away(41, 40, |_| false);
     assert_eq!(moving.len(), 2);
     assert_eq!(snapshots.amounts(), Amounts { memory: 120, moving: 80, ..Amounts::default() });
     for (at, (owner, tensor, data)) in moving.into_iter().enumerate() {
@@ -197,13 +197,13 @@ fn values_go_to_the_disk_and_are_the_same() {
     }
     assert_eq!(snapshots.amounts(), Amounts { memory: 80, disk: 40, ..Amounts::default() });
     assert_eq!(snapshots.values(OWNER, 1).unwrap(), [value(1), value(2), value(3)]);
-    snapshots.move_away(1, 40);
+    snapshots.move_away(1, 40, |_| false);
     snapshots.retain(OWNER.session, None, 0, &[]);
     assert_eq!(snapshots.amounts(), Amounts::default());
     snapshots.moved(OWNER, TensorId(2), None);
     assert_eq!(snapshots.amounts(), Amounts::default(), "it was dropped meanwhile");
     keep(&mut snapshots, OWNER, 2, names(&[1]), vec![kept(1)]);
-    assert!(snapshots.move_away(100, 41).is_empty(), "it is too small");
+    assert!(snapshots.move_away(100, 41, |_| false).is_empty(), "it is too small");
 }
 
 /// Deterministic pseudo-random numbers.

@@ -1,9 +1,10 @@
 //! A lane's tensors, by name, with accounting of the memory they hold.
 //!
-//! - [`shared`]: buffers of several tensors; [`spilled`]: tensors moved elsewhere; [`failed`]:
+//! - [`shared`]: buffers of several tensors; [`spilled`]: tensors moved elsewhere; [`list`]: lists of tensors; [`failed`]:
 //!   tensors that have failed; [`listed`]: the names of all.
 
 mod failed;
+mod list;
 mod listed;
 mod shared;
 mod spilled;
@@ -14,6 +15,7 @@ use gt_ir::message::Failure;
 use gt_ir::{Meta, SourceId, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub(crate) use list::Listed;
 use listed::ListedNames;
 pub(crate) use shared::SharedBuffers;
 pub(crate) use spilled::{Away, SpillPlace};
@@ -60,12 +62,12 @@ pub(crate) struct HeldTotals {
 }
 
 impl HeldTotals {
-    fn add(&mut self, bytes: u64) {
+    pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.bytes_peak = self.bytes_peak.max(self.bytes);
     }
 
-    fn remove(&mut self, bytes: u64) {
+    pub fn remove(&mut self, bytes: u64) {
         self.bytes -= bytes;
         self.releases += 1;
     }
@@ -163,6 +165,14 @@ impl<T> Store<T> {
         let is_first = |(at, id): &(usize, &TensorId)| !ids[..*at].contains(id);
         let all = ids.iter().enumerate().filter(is_first);
         all.filter_map(|(_, id)| self.away(*id)).map(Away::elsewhere).sum()
+    }
+
+    /// Returns the line that made a tensor that is ready.
+    pub fn line(&self, id: TensorId) -> SourceId {
+        match self.tensors.get(&id) {
+            Some(Stored::Ready { line, .. }) => *line,
+            _ => SourceId::default(),
+        }
     }
 
     /// A tensor that is ready, with what is known of it.
@@ -383,36 +393,6 @@ impl<T> Store<T> {
     pub fn has_pending(&self) -> bool {
         self.pending > 0
     }
-
-    /// All tensors that are ready, with what is known of them, in the order of their names: the line
-    /// that made each, the bytes of its buffer, and when it was used last.
-    pub fn list(&self) -> Vec<Listed> {
-        let listed = |(id, stored): (&TensorId, &Stored<T>)| match stored {
-            Stored::Ready { meta, line, used, .. } => {
-                let shared = self.shared.buffer_of(*id);
-                let (bytes, is_shared) = shared.unwrap_or((meta.bytes() as u64, false));
-                Some(Listed { id: *id, meta: *meta, line: *line, bytes, used: *used, is_shared })
-            }
-            _ => None,
-        };
-        let mut all: Vec<Listed> = self.tensors.iter().filter_map(listed).collect();
-        all.sort_unstable_by_key(|listed| listed.id);
-        all
-    }
-}
-
-/// A tensor that is ready.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Listed {
-    pub id: TensorId,
-    pub meta: Meta,
-    pub line: SourceId,
-    /// The bytes of its buffer.
-    pub bytes: u64,
-    /// When it was used last, in turns of the worker.
-    pub used: u64,
-    /// Whether other tensors share the buffer.
-    pub is_shared: bool,
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ impl<E: Engine> Turn<'_, E> {
                 self.spent += self.device.run(self.lane, instruction, dying);
             }
             WorkerCommand::Free(id) => self.device.free(self.lane, *id),
-            WorkerCommand::Create(create) => self.device.create(self.lane, create, self.out),
+            WorkerCommand::Create(create) => self.create(create),
             WorkerCommand::Fetch { request, tensor, .. } => {
                 let result = self.device.fetch(self.lane, *tensor);
                 if self.device.events.is_on {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use gt_ir::message::WorkerToServer;
-use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, Unkept};
-use gt_ir::{SessionId, TensorId};
+use gt_ir::names::Names;
+use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, ToPublish, Unkept};
+use gt_ir::{Content, Create, SessionId, TensorId};
 
 use super::Turn;
 use crate::engine::{Engine, EngineError};
@@ -47,7 +48,7 @@ impl<E: Engine> Turn<'_, E> {
         let owner = Owner { session: snapshot.session, slot: self.lane.id.slot };
         let keeping = match keeping {
             Some(keeping) => keeping,
-            None => keeping.insert(self.begin_snapshot(owner, snapshot.most)?),
+            None => keeping.insert(self.begin_snapshot(owner, snapshot)?),
         };
         if !keeping.is_kept {
             let (mut values, mut fresh) = (Vec::new(), 0);
@@ -55,7 +56,11 @@ impl<E: Engine> Turn<'_, E> {
                 && fresh < MESSAGE as u64
                 && let Some(name) = keeping.missing.pop()
             {
-                let value = self.value_to_keep(name, fresh).map_err(Unkept::Refused)?;
+                let value = match &snapshot.published {
+                    None => self.value_to_keep(name, fresh),
+                    Some(all) => self.value_to_publish(owner.session, all, name, fresh),
+                };
+                let value = value.map_err(Unkept::Refused)?;
                 fresh += if value.place == ValuePlace::Mapped { 0 } else { value.saved.bytes() };
                 values.push(value);
             }
@@ -66,9 +71,21 @@ impl<E: Engine> Turn<'_, E> {
             }
             // Stored values may have been evicted in favour of tensors meanwhile.
             let names = std::mem::take(&mut keeping.names);
-            let runs = self.lane.warmth.counts(self.device.engine.warmup());
-            self.snapshots.complete(owner, snapshot.number, Inventory { names, runs })?;
+            let runs = match snapshot.published {
+                None => self.lane.warmth.counts(self.device.engine.warmup()),
+                Some(_) => Vec::new(),
+            };
+            let bytes =
+                self.snapshots.complete(owner, snapshot.number, Inventory { names, runs })?;
             keeping.is_kept = true;
+            if snapshot.published.is_some() && snapshot.keeper.is_none() {
+                // It has no copy.
+                let (Owner { session, slot }, snapshot) = (owner, snapshot.number);
+                let result = Ok(bytes);
+                let stored = WorkerToServer::BackupStored { session, slot, snapshot, result };
+                self.out.push(Out::Server(stored));
+                return Ok(true);
+            }
         }
         let Some(backup) = self.snapshots.pack(owner, snapshot.number, snapshot.keeper) else {
             return Ok(true);
@@ -80,7 +97,14 @@ impl<E: Engine> Turn<'_, E> {
 
     /// # Errors
     /// There are too many values.
-    fn begin_snapshot(&mut self, owner: Owner, most: u64) -> Result<Keeping, Unkept> {
+    fn begin_snapshot(&mut self, owner: Owner, snapshot: &Snapshot) -> Result<Keeping, Unkept> {
+        if let Some(published) = &snapshot.published {
+            let mut names = Names::default();
+            published.iter().for_each(|of| names.insert(of.index));
+            let missing = published.iter().rev().map(|of| of.index).collect();
+            return Ok(Keeping { names, missing, is_kept: false });
+        }
+        let most = snapshot.most;
         let bytes = self.lane.store.values() + self.lane.store.spilled();
         if bytes > most {
             return Err(Unkept::Refused(format!(
@@ -94,11 +118,53 @@ impl<E: Engine> Turn<'_, E> {
         Ok(Keeping { names, missing, is_kept: false })
     }
 
-    /// Returns a tensor's value, beside `before` bytes of others.
+    /// Returns the value of a tensor that becomes part of a publication, under its number there.
+    ///
+    /// # Errors
+    /// The reason why it cannot be published.
+    fn value_to_publish(
+        &mut self,
+        publication: SessionId,
+        all: &[ToPublish],
+        index: TensorId,
+        before: u64,
+    ) -> Result<StoredValue, String> {
+        let at = all.binary_search_by_key(&index, |of| of.index);
+        let of = &all[at.map_err(|_| "the tensors are not sorted by their numbers")?];
+        let borrowed = self.lane.store.shared.borrowed(of.tensor).is_some();
+        let mut value = match borrowed {
+            // A value of another publication, which may end before this one.
+            true => self.read_to_keep(of.tensor, before)?,
+            false => self.value_to_keep(of.tensor, before)?,
+        };
+        if let Err(failure) = &value.saved.result {
+            return Err(failure.reason.clone());
+        }
+        value.saved.tensor = index;
+        if !borrowed {
+            self.device.publish(self.lane, publication, of);
+        }
+        Ok(value)
+    }
+
+    /// Returns a tensor's value, or the publication that has it, beside `before` bytes of others.
     ///
     /// # Errors
     /// The reason why its value cannot be stored.
     fn value_to_keep(&mut self, name: TensorId, before: u64) -> Result<StoredValue, String> {
+        if let Some(values) = self.lane.store.shared.borrowed(name) {
+            let result = Ok(Content::Published(Box::new(values.clone())));
+            let line = self.lane.store.line(name);
+            return Ok(StoredValue::new(SavedValue { tensor: name, line, result }));
+        }
+        self.read_to_keep(name, before)
+    }
+
+    /// Returns a tensor's value, beside `before` bytes of others.
+    ///
+    /// # Errors
+    /// The reason why its value cannot be stored.
+    fn read_to_keep(&mut self, name: TensorId, before: u64) -> Result<StoredValue, String> {
         match self.lane.store.get(name) {
             Some(Stored::Ready { tensor, line, meta, .. }) => {
                 let bytes = before + meta.bytes() as u64;
@@ -163,6 +229,15 @@ impl<E: Engine> Turn<'_, E> {
         true
     }
 
+    /// Creates a tensor from values.
+    pub(crate) fn create(&mut self, create: &Create) {
+        if let Content::Published(values) = &create.content {
+            let (id, of) = (create.output, (values.clone(), create.source));
+            return self.device.read_published(self.lane, id, of, self.snapshots, self.out);
+        }
+        self.device.create(self.lane, create, self.out);
+    }
+
     /// Restores the values of a snapshot.
     pub(crate) fn restore(&mut self, session: SessionId, snapshot: u64) {
         let owner = Owner { session, slot: self.lane.id.slot };
@@ -170,6 +245,10 @@ impl<E: Engine> Turn<'_, E> {
         for value in self.snapshots.values(owner, snapshot).unwrap_or_default() {
             let SavedValue { tensor, line, result } = value;
             match result {
+                Ok(Content::Published(values)) => {
+                    let (lane, snapshots) = (&mut *self.lane, &*self.snapshots);
+                    self.device.read_published(lane, tensor, (values, line), snapshots, self.out);
+                }
                 Ok(content) => self.device.make(self.lane, tensor, content, line),
                 Err(failure) => self.device.fail(self.lane, tensor, Arc::new(failure)),
             }

@@ -49,6 +49,7 @@ impl<E: Engine> Worker<E> {
             }
             ServerToWorker::RetainSessions { sessions, since, oldest } => {
                 self.snapshots.retain_sessions(&sessions, since);
+                self.retain_publications(&sessions);
                 self.device.note_snapshots(self.snapshots.amounts());
                 self.end_sessions_before(oldest);
                 self.ended.forget_before(oldest);

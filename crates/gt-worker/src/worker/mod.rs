@@ -6,7 +6,7 @@
 //!   same time; [`in_flight`]: turns that the device has not completed yet.
 //! - [`limits`]: what lanes may hold; [`shortage`]: lanes that wait for memory; [`spill`]: tensors out
 //!   of the device's memory; [`snapshots`]: messages about snapshots, and their memory.
-//! - [`collectives`]: starts collectives.
+//! - [`publications`]: what lanes read of others; [`collectives`]: starts collectives.
 
 mod anticipation;
 mod collectives;
@@ -16,6 +16,7 @@ mod in_flight;
 mod inputs;
 mod limits;
 mod preemption;
+mod publications;
 mod run_queue;
 mod shortage;
 mod snapshots;
@@ -364,8 +365,8 @@ impl<E: Engine> Work for Worker<E> {
         self.snapshots.renew();
         // Ids may be assigned again.
         self.lost = LostWorkers::default();
+        self.renew_publications(keeps_snapshots);
         if !keeps_snapshots {
-            // The new dispatcher does not know the previous lanes.
             self.snapshots.clear();
             self.device.note_snapshots(self.snapshots.amounts());
             self.ended = EndedSessions::default();

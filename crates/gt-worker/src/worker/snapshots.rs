@@ -2,6 +2,7 @@
 //! evicting them in favour of tensors.
 
 use gt_ir::message::{Failure, WorkerToServer};
+use gt_ir::publication::PUBLISHED;
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::{Content, SessionId, TensorId, WorkerId};
 
@@ -31,7 +32,9 @@ impl<E: Engine> Worker<E> {
             return;
         }
         let least = self.device.options.spill_from;
-        for (owner, tensor, data) in self.snapshots.move_away(bytes, least) {
+        let library = &self.device.library;
+        let moved = self.snapshots.move_away(bytes, least, |publication| library.has(publication));
+        for (owner, tensor, data) in moved {
             out.push(Out::Files(FileJob::SpillSnapshot { owner, tensor, data }));
         }
         self.device.note_snapshots(self.snapshots.amounts());
@@ -81,6 +84,9 @@ impl<E: Engine> Worker<E> {
         self.device.note_snapshots(self.snapshots.amounts());
         let Some(result) = received else { return };
         out.push(Out::Server(WorkerToServer::BackupStored { session, slot, snapshot, result }));
+        if snapshot == PUBLISHED {
+            self.values_arrived(session, out);
+        }
         self.wake_unrestored();
     }
 
@@ -104,6 +110,9 @@ impl<E: Engine> Worker<E> {
         let pinned: Vec<u64> = self.restored().filter_map(of_it).collect();
         self.snapshots.retain(session, snapshot, next, &pinned);
         self.device.note_snapshots(self.snapshots.amounts());
+        if snapshot.is_none() && !self.device.library.is_empty() {
+            self.end_publication(session);
+        }
         self.wake_unrestored();
     }
 

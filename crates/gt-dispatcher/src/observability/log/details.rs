@@ -34,6 +34,9 @@ pub(super) fn client_name(command: &ClientCommand) -> &'static str {
         ClientCommand::Kept { .. } => "GetKept",
         ClientCommand::Detach(_) => "Detach",
         ClientCommand::Abandon => "Abandon",
+        ClientCommand::Publish(_) => "Publish",
+        ClientCommand::Find { .. } => "Find",
+        ClientCommand::Withdraw { .. } => "Withdraw",
     }
 }
 
@@ -144,7 +147,13 @@ impl Display for ClientDetails<'_> {
             ClientCommand::Keep(kept) => {
                 write!(f, "name={} tensors={}", word(&kept.name), kept.tensors.len())
             }
-            ClientCommand::Unkeep { name } => write!(f, "name={}", word(name)),
+            ClientCommand::Publish(publish) => {
+                write!(f, "name={} tensors={}", word(&publish.name), publish.tensors.len())?;
+                write!(f, " to={}", word(&publish.audience.to_string()))
+            }
+            ClientCommand::Unkeep { name }
+            | ClientCommand::Find { name, .. }
+            | ClientCommand::Withdraw { name, .. } => write!(f, "name={}", word(name)),
             ClientCommand::Detach(detach) => write!(f, "name={}", word(&detach.name)),
             ClientCommand::Explain { begin, .. } => write!(f, "begin={begin}"),
             ClientCommand::Strict { limit } => write!(f, "limit={limit:?}"),

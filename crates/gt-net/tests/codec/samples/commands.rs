@@ -6,13 +6,16 @@ use bytes::Bytes;
 use gt_ir::data::SharedBlock;
 use gt_ir::fabric::CollectiveCall;
 use gt_ir::operation::SampleOperand;
+use gt_ir::publication::{Audience, FIRST_PUBLICATION, PUBLISHED};
 use gt_ir::sharding::Block;
 use gt_ir::signal::{MeshAxis, Shard};
-use gt_ir::snapshot::Snapshot;
-use gt_ir::stored::{Save, SavePart, SavedBlock, StoredPart, StoredValues, Written};
+use gt_ir::snapshot::{Snapshot, ToPublish};
+use gt_ir::stored::{
+    PublishedPart, PublishedValues, Save, SavePart, SavedBlock, StoredPart, StoredValues, Written,
+};
 use gt_ir::{
     ClientCommand, Content, Create, DType, Detach, Instruction, Kept, KeptTensor, Meta, Operand,
-    RequestId, SessionId, Shape, SourceId, TensorId, WorkerCommand, WorkerId, ops,
+    Publish, RequestId, SessionId, Shape, SlotId, SourceId, TensorId, WorkerCommand, WorkerId, ops,
 };
 
 use super::exchanges::{collective_exchange, exchange};
@@ -23,6 +26,12 @@ pub fn kept() -> Kept {
     let meta = Meta::new(DType::F32, Shape::new(&[2, 3]).unwrap());
     let tensors = vec![KeptTensor { id: TensorId(300), meta }];
     Kept { name: "model".into(), structure: Bytes::from_static(b"{}"), tensors }
+}
+
+fn publish(audience: Audience) -> Publish {
+    let Kept { name, structure, tensors } = kept();
+    let (request, description) = (RequestId(4), "a base model".into());
+    Publish { request, name, audience, description, structure, tensors, at: 1 << 31 }
 }
 
 pub fn client_commands() -> Vec<ClientCommand> {
@@ -55,6 +64,10 @@ pub fn client_commands() -> Vec<ClientCommand> {
             token: Some(u128::MAX),
         })),
         ClientCommand::Abandon,
+        ClientCommand::Publish(Box::new(publish(Audience::Team))),
+        ClientCommand::Publish(Box::new(publish(Audience::Users(vec!["ada".into()])))),
+        ClientCommand::Find { request, name: "ada/model@2".into() },
+        ClientCommand::Withdraw { request, name: "model".into() },
         ClientCommand::Define(Box::new(definition())),
         ClientCommand::Forget { template: 3 },
         ClientCommand::Invoke(Box::new(invocation())),
@@ -91,6 +104,18 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
             number: 7,
             keeper: Some(WorkerId(3)),
             most: 1 << 33,
+            published: None,
+        })),
+        WorkerCommand::Snapshot(Box::new(Snapshot {
+            session: SessionId(FIRST_PUBLICATION + 1),
+            number: PUBLISHED,
+            keeper: None,
+            most: u64::MAX,
+            published: Some(vec![ToPublish {
+                tensor: TensorId(300),
+                index: TensorId(2),
+                block: block(),
+            }]),
         })),
         WorkerCommand::Restore { session: SessionId(9), snapshot: 7, is_here: true },
     ]);
@@ -129,7 +154,16 @@ fn creates() -> Vec<Create> {
     let parts = vec![StoredPart { file: "/data/run/x".into(), offset: 1 << 33, block: block() }];
     let stored = StoredValues { meta: Meta::new(DType::BF16, block().shape), need: block(), parts };
     let stored = Content::Stored(Box::new(stored));
-    vec![create(data(3), 0), create(data(5000), 300), create(shared, 0), create(stored, 2)]
+    let published = PublishedValues {
+        publication: SessionId(FIRST_PUBLICATION + 1),
+        index: TensorId(2),
+        meta: Meta::new(DType::BF16, block().shape),
+        need: block(),
+        parts: vec![PublishedPart { slot: SlotId(3), block: block() }],
+    };
+    let published = Content::Published(Box::new(published));
+    let all = [(data(3), 0), (data(5000), 300), (shared, 0), (stored, 2), (published, 0)];
+    all.into_iter().map(|(content, signal)| create(content, signal)).collect()
 }
 
 fn block() -> Block {

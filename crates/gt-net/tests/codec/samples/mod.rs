@@ -12,12 +12,14 @@ use bytes::Bytes;
 use gt_ir::entitlement::{
     Anticipation, Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage,
 };
+use gt_ir::message::FoundPublication;
 use gt_ir::message::{
     Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
     Hello, Message, Named, Process, Protocol, Reply, Resume, ServerToClient, ServerToWatcher,
     ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello, WorkerToServer,
     WorkerToWorker, WorkerWelcome,
 };
+use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::{
@@ -216,6 +218,14 @@ fn server_to_client() -> Vec<ServerToClient> {
         answer(Reply::Status(Box::new(status()))),
         answer(Reply::Kept(vec![kept()])),
         answer(Reply::Detached),
+        answer(Reply::Published { name: "ada/model@2".into() }),
+        answer(Reply::Found(Box::new(FoundPublication {
+            publication: SessionId(FIRST_PUBLICATION + 1),
+            name: "ada/model@2".into(),
+            structure: Bytes::from_static(b"{}"),
+            tensors: vec![meta()],
+        }))),
+        answer(Reply::Withdrawn { versions: 3 }),
         ServerToClient::Answer(Answer { request: REQUEST, result: Err(failure()) }),
         ServerToClient::StepUndone(Box::new(failure())),
         ServerToClient::Notice { text: "soon".into() },
@@ -263,6 +273,7 @@ fn worker_to_server() -> Vec<WorkerToServer> {
             here: Duration::from_nanos(1 << 40),
         },
         WorkerToServer::Report(Box::new(report())),
+        WorkerToServer::Needs { publication: SessionId(FIRST_PUBLICATION + 1), slot },
         WorkerToServer::Events {
             events: events().into_iter().map(|event| (Incarnation(9), event)).collect(),
             dropped: 3,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
+use gt_ir::publication::{Audience, PublicationStatus};
 use gt_ir::status::{
     AwaitedTensor, NamedSession, Report, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS,
     Waits, WindowUse, WorkerStatus,
@@ -172,6 +173,18 @@ pub fn status() -> Status {
             spilled: 1 << 33,
             busy: Duration::from_secs(70),
             windows: windows(),
+        }],
+        publications: vec![PublicationStatus {
+            name: "ada/model".into(),
+            version: 2,
+            audience: Audience::All,
+            description: "a base model".into(),
+            at: 1 << 31,
+            tensors: 300,
+            bytes: 1 << 34,
+            readers: 10,
+            is_visible: true,
+            is_withdrawn: false,
         }],
         dropped: 5,
     }

@@ -288,6 +288,7 @@ mod tests {
             sessions: vec![first, second, asks_soon],
             users: vec![nobody, ada],
             teams: vec![none, vision],
+            publications: Vec::new(),
             dropped: 0,
         }
     }

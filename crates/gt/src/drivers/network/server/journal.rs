@@ -130,10 +130,7 @@ impl ServerJournal {
     /// Writes the dispatcher's new records. Returns the actions that need wait no longer.
     pub fn keep(&mut self, now: Duration, dispatcher: &mut Dispatcher) -> Vec<Later> {
         for record in dispatcher.take_journal() {
-            let base = match &record {
-                JournalRecord::Base(base) => Some((base.session, base.snapshot)),
-                _ => None,
-            };
+            let base = record.awaited();
             let position = self.journal.writer.append(record);
             self.bases.extend(base.map(|(session, snapshot)| (position, session, snapshot)));
         }

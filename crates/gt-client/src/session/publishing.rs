@@ -1,0 +1,81 @@
+//! Requests about publications.
+
+use std::sync::PoisonError;
+
+use gt_ir::message::FoundPublication;
+use gt_ir::message::Reply;
+use gt_ir::{ClientCommand, Publish, SourceId};
+
+use super::Session;
+use super::request::error_in;
+use crate::driver::Interrupt;
+use crate::error::{ClientError, Result};
+
+impl Session {
+    /// Publishes tensors; returns the name with user and version, which can be found once the server
+    /// has stored them.
+    ///
+    /// # Errors
+    /// The name or the audience is not valid, a quota is exceeded, the connection was lost, or
+    /// `interrupt` ended the wait.
+    pub(crate) fn publish_values(&self, publish: Publish, interrupt: Interrupt) -> Result<String> {
+        let publish = |request| Box::new(Publish { request, ..publish });
+        let request = self.request(|request| ClientCommand::Publish(publish(request)))?;
+        match self.0.wait(request, interrupt)?.result {
+            Ok(Reply::Published { name }) => {
+                let unfinished = &self.0.unfinished;
+                unfinished.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+                Ok(name)
+            }
+            Err(failure) => Err(ClientError::Usage(format!("publish: {}", failure.reason))),
+            other => Err(error_in(other, SourceId::default())),
+        }
+    }
+
+    /// Finds a publication; waits until it can be read.
+    ///
+    /// # Errors
+    /// There is none of this name that the user may read, the connection was lost, or `interrupt`
+    /// ended the wait.
+    pub(crate) fn find(&self, name: &str, interrupt: Interrupt) -> Result<FoundPublication> {
+        let name = name.to_string();
+        let request = self.request(|request| ClientCommand::Find { request, name })?;
+        match self.0.wait(request, interrupt)?.result {
+            Ok(Reply::Found(found)) => Ok(*found),
+            Err(failure) => Err(ClientError::Usage(format!("shared: {}", failure.reason))),
+            other => Err(error_in(other, SourceId::default())),
+        }
+    }
+
+    /// Withdraws a publication of the user's, or all of its versions. Returns how many.
+    ///
+    /// # Errors
+    /// There is none of this name, the connection was lost, or `interrupt` ended the wait.
+    pub fn unpublish(&self, name: &str, interrupt: Interrupt) -> Result<u32> {
+        let name = name.to_string();
+        let request = self.request(|request| ClientCommand::Withdraw { request, name })?;
+        match self.0.wait(request, interrupt)?.result {
+            Ok(Reply::Withdrawn { versions }) => Ok(versions),
+            Err(failure) => Err(ClientError::Usage(format!("unpublish: {}", failure.reason))),
+            other => Err(error_in(other, SourceId::default())),
+        }
+    }
+
+    /// Waits until the server has stored what the session has published: it would be given up when
+    /// the session ends.
+    ///
+    /// # Errors
+    /// The connection was lost, or `interrupt` ended the wait.
+    pub fn finish_publications(&self, interrupt: Interrupt) -> Result<()> {
+        let unfinished = &self.0.unfinished;
+        let names = std::mem::take(&mut *unfinished.lock().unwrap_or_else(PoisonError::into_inner));
+        for name in names {
+            match self.find(&name, interrupt) {
+                // One that was withdrawn, or could not be stored, is not awaited.
+                Ok(_) | Err(ClientError::Usage(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

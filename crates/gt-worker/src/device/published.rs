@@ -1,0 +1,155 @@
+//! Published tensors, which lanes read without copies.
+
+use std::sync::Arc;
+
+use gt_ir::message::{Failure, WorkerToServer};
+use gt_ir::publication::PUBLISHED;
+use gt_ir::sharding::Block;
+use gt_ir::snapshot::{Owner, ToPublish};
+use gt_ir::stored::{PublishedPart, PublishedValues};
+use gt_ir::{Content, SessionId, SourceId, TensorId};
+
+use super::Device;
+use crate::engine::{Engine, EngineError};
+use crate::lane::Lane;
+use crate::library::{WaitingReader, assemble};
+use crate::snapshot_store::SnapshotStore;
+use crate::work::Out;
+
+/// Why tensors of a publication that has ended cannot be read.
+const ENDED: &str = "the publication that the tensor was shared from has ended\n  hint: gt.published() lists what can be read, and a copy (tensor.clone()) stays";
+
+impl<E: Engine> Device<E> {
+    /// Gives a lane a published tensor, once its values are here: those of other workers are
+    /// requested.
+    pub fn read_published(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        id: TensorId,
+        (values, line): (Box<PublishedValues>, SourceId),
+        snapshots: &SnapshotStore,
+        out: &mut Vec<Out>,
+    ) {
+        if !self.lend(lane, id, (&values, line), snapshots) {
+            lane.store.wait_for(&mut self.held, id, 0);
+            self.request_values(&values, snapshots, out);
+            self.library.wait(WaitingReader { lane: lane.id, tensor: id, values, line });
+        }
+    }
+
+    /// Requests the values of a publication that are not here.
+    pub fn request_values(
+        &mut self,
+        values: &PublishedValues,
+        snapshots: &SnapshotStore,
+        out: &mut Vec<Out>,
+    ) {
+        let publication = values.publication;
+        for PublishedPart { slot, .. } in &values.parts {
+            let owner = Owner { session: publication, slot: *slot };
+            if !snapshots.has(owner, PUBLISHED) && self.library.request(owner) {
+                let needs = WorkerToServer::Needs { publication, slot: *slot };
+                out.push(Out::Server(needs));
+            }
+        }
+    }
+
+    /// Gives a lane a published tensor, or its failure. Returns false if values are missing.
+    pub fn lend(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        id: TensorId,
+        (values, line): (&PublishedValues, SourceId),
+        snapshots: &SnapshotStore,
+    ) -> bool {
+        match self.published_tensor(values, snapshots) {
+            Ok(None) => return false,
+            Ok(Some(tensor)) => {
+                lane.store.free(&mut self.held, id);
+                let buffer = self.engine.shared_buffer(&tensor);
+                lane.store.shared.borrow(id, buffer, values);
+                let made = (id, tensor, values.meta, line);
+                lane.store.keep_charged(&mut self.held, made, 0);
+            }
+            Err(error) => {
+                let failure = self.plain_failure("shared", error.to_string());
+                self.fail(lane, id, Arc::new(failure));
+            }
+        }
+        true
+    }
+
+    /// Returns the engine's tensor of published values; `None` if some are not here.
+    fn published_tensor(
+        &mut self,
+        values: &PublishedValues,
+        snapshots: &SnapshotStore,
+    ) -> Result<Option<E::Tensor>, EngineError> {
+        if let Some(tensor) = self.library.get(values) {
+            return Ok(Some(tensor.clone()));
+        }
+        let PublishedValues { publication, index, meta, need, parts } = values;
+        let mut found = Vec::with_capacity(parts.len());
+        for PublishedPart { slot, block } in parts {
+            let owner = Owner { session: *publication, slot: *slot };
+            match snapshots.value(owner, PUBLISHED, *index) {
+                Some(Content::Data(data)) => found.push((*block, data.clone())),
+                _ => return Ok(None),
+            }
+        }
+        let is_one = found.len() == 1 && found[0].0 == *need;
+        let data = assemble(*meta, need, &found);
+        let tensor = self.guarded(|engine| engine.create(data))?;
+        // On the host, the memory is that of the snapshot store.
+        let is_counted = self.engine.is_on_host() && is_one;
+        let bytes = if is_counted { 0 } else { meta.bytes() as u64 };
+        self.add_to_library((*publication, *index), need, tensor.clone(), bytes);
+        Ok(Some(tensor))
+    }
+
+    /// Adds a tensor of a lane, as it is published.
+    pub fn publish(&mut self, lane: &Lane<E::Tensor>, publication: SessionId, made: &ToPublish) {
+        // A tensor in a shared buffer would keep all of that.
+        if let Some((tensor, meta, _)) = lane.store.details(made.tensor)
+            && !lane.store.shared.has(made.tensor)
+        {
+            let bytes = if self.engine.is_on_host() { 0 } else { meta.bytes() as u64 };
+            self.add_to_library((publication, made.index), &made.block, tensor, bytes);
+        }
+    }
+
+    fn add_to_library(
+        &mut self,
+        name: (SessionId, TensorId),
+        block: &Block,
+        tensor: E::Tensor,
+        bytes: u64,
+    ) {
+        self.held.add(bytes);
+        self.library.add(name, *block, tensor, bytes);
+    }
+
+    /// Drops the tensors of a publication that has ended.
+    pub fn end_publication(&mut self, publication: SessionId) {
+        let bytes = self.library.end(publication);
+        self.held.remove(bytes);
+    }
+
+    /// Fails a lane's tensors of a publication that has ended.
+    pub fn fail_borrowed(&mut self, lane: &mut Lane<E::Tensor>, publication: SessionId) {
+        // The operands of a running call stay until it ends.
+        if lane.call.is_some() {
+            return;
+        }
+        for id in lane.store.shared.borrowed_from(publication) {
+            let line = lane.store.details(id).map_or(SourceId::default(), |(.., line)| line);
+            self.fail_read(lane, id, line);
+        }
+    }
+
+    /// Fails a tensor of a publication that has ended.
+    pub fn fail_read(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, line: SourceId) {
+        let failure = self.plain_failure("shared", ENDED.into());
+        self.fail(lane, id, Arc::new(Failure { line, ..failure }));
+    }
+}
