@@ -16,8 +16,8 @@ use crate::peer::PeerId;
 use crate::sessions::{ClientSession, Planning};
 use crate::workers::{RegisteredWorker, Workers};
 
-/// Chooses the worker that holds the second copy of another's values: the next one by id, on
-/// another machine if there is one.
+/// Chooses the worker that holds the second copy of another's values: one that is not to end, on
+/// another machine if there is one, the next by id.
 pub(super) fn keeper(
     workers: &Workers,
     host: WorkerId,
@@ -28,7 +28,10 @@ pub(super) fn keeper(
         workers.iter().filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
     let is_near =
         |other: &RegisteredWorker| !other.machine.is_empty() && other.machine == own.machine;
-    others.min_by_key(|other| (is_near(other), other.id < host, other.id)).map(|other| other.id)
+    let order = |other: &&RegisteredWorker| {
+        (other.drain.is_some(), is_near(other), other.id < host, other.id)
+    };
+    others.min_by_key(order).map(|other| other.id)
 }
 
 impl Dispatcher {
@@ -91,7 +94,9 @@ impl Dispatcher {
         let mut copies = BTreeMap::new();
         for slot in catalogue.slots.all().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };
-            let keeper = keeper(&self.peers.workers, host, &lineage.unreachable);
+            let own = self.peers.workers.by_id(host).filter(|it| it.is_saving()).map(|it| it.id);
+            // A worker that is drained and is the only one keeps the values in its own folder.
+            let keeper = keeper(&self.peers.workers, host, &lineage.unreachable).or(own);
             copies.insert(slot, SlotCopy { host, keeper, bytes: 0, kept: None });
         }
         let state = SnapshotState {
@@ -104,6 +109,9 @@ impl Dispatcher {
         let session = identity.number;
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
+            if keeper == Some(copy.host) {
+                self.streams.push(*slot, WorkerCommand::Slots(catalogue.slots.hosts()));
+            }
             let most = if keeper.is_some() { u64::MAX } else { lineage.max_kept_bytes() };
             let command = snapshot::Snapshot { session, number: snapshot, keeper, most };
             self.streams.push(*slot, WorkerCommand::Snapshot(Box::new(command)));
@@ -169,12 +177,9 @@ impl Dispatcher {
                 (Ok(_), _) => {
                     lineage.handovers.remove(&slot);
                     lineage.copying.remove(&slot);
-                    let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
+                    let stays = |worker| self.peers.workers.stays(worker);
                     if let Some(from) = from
-                        && lineage
-                            .base
-                            .as_mut()
-                            .is_ok_and(|base| base.has_copy(slot, from, is_connected))
+                        && lineage.base.as_mut().is_ok_and(|base| base.has_copy(slot, from, stays))
                         && let Some(record) = lineage.base_record(session, queue.received)
                     {
                         self.journal.add(|| record);

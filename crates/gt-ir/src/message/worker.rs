@@ -64,6 +64,9 @@ pub enum ServerToWorker {
     Release { token: u128 },
     /// Turns the worker's events on or off; `sent` is the server's time.
     Observe { on: bool, sent: Duration },
+    /// The worker's drain is done, and a goodbye follows (`None`); or it was refused or given up, for
+    /// this reason.
+    DrainEnded { refused: Option<String> },
 }
 
 record!(enum ServerToWorker {
@@ -84,6 +87,7 @@ record!(enum ServerToWorker {
     15 => WorkerLost { worker, name },
     16 => Release { token },
     17 => Observe { on, sent },
+    18 => DrainEnded { refused },
 });
 
 /// From a worker to the server.
@@ -128,6 +132,8 @@ pub enum WorkerToServer {
     /// Events, in times of the worker's clock; `dropped` more were lost. The server fills in their
     /// sessions from the lanes' incarnations.
     Events { events: Vec<(Incarnation, Event)>, dropped: u64 },
+    /// The worker is to be stopped after this time: what it has is handed over first.
+    Drain { within: Duration },
 }
 
 record!(enum WorkerToServer {
@@ -146,6 +152,7 @@ record!(enum WorkerToServer {
     13 => Observed { sent, here },
     14 => Report(report),
     15 => Events { events, dropped },
+    16 => Drain { within },
 });
 
 kinds!(ServerToWorker, WorkerToServer);

@@ -67,8 +67,17 @@ impl<E: Engine> Turn<'_, E> {
             // Stored values may have been evicted in favour of tensors meanwhile.
             let names = std::mem::take(&mut keeping.names);
             let runs = self.lane.warmth.counts(self.device.engine.warmup());
-            self.snapshots.complete(owner, snapshot.number, Inventory { names, runs })?;
+            let inventory = Inventory { names, runs };
+            let bytes = self.snapshots.complete(owner, snapshot.number, inventory)?;
             keeping.is_kept = true;
+            if snapshot.keeper.is_some() && snapshot.keeper == self.lane.host(owner.slot) {
+                // The folder of this worker's state is all that has them.
+                let Owner { session, slot } = owner;
+                let (snapshot, result) = (snapshot.number, Ok(bytes));
+                let stored = WorkerToServer::BackupStored { session, slot, snapshot, result };
+                self.out.push(Out::Server(stored));
+                return Ok(true);
+            }
         }
         let Some(backup) = self.snapshots.pack(owner, snapshot.number, snapshot.keeper) else {
             return Ok(true);
