@@ -250,6 +250,23 @@ mod tests {
     }
 
     #[test]
+    fn revoked_users_may_have_heirs() {
+        let rules = parse("revoked: [eve, {user: bob, heir: ada}]", "p.yaml").unwrap();
+        let wanted = [("bob".to_string(), Some("ada".to_string())), ("eve".to_string(), None)];
+        assert_eq!(rules.revoked, wanted.into());
+        for (text, wants) in [
+            ("revoked: eve", "p:1:10: 'revoked' is 'eve', expected a list of users"),
+            ("revoked: [{heir: ada}]", "expected a user, or {user: NAME, heir: NAME}"),
+            ("revoked: [{user: ada, hier: bob}]", "hint: did you mean 'heir'?"),
+            ("revoked: [{user: ada, heir: ada}]", "expected another user than the revoked one"),
+            ("revoked: [7]", "expected a user, or {user: NAME, heir: NAME}"),
+        ] {
+            let error = parse(text, "p").unwrap_err().to_string();
+            assert!(error.contains(wants), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn times_have_units() {
         let read = |text: &str| parse(&format!("default: {{{text}}}"), "p").map(|r| r.default);
         for (text, wants) in
