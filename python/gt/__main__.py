@@ -19,10 +19,11 @@ and features: include it in bug reports.
 _COMMANDS = {
     "demo": "train on handwritten digits, in this process and on a server",
     "server": "run a dispatcher that workers and clients connect to",
-    "worker": "run a worker that serves a dispatcher",
+    "worker": "run a worker that serves a dispatcher, or drain one",
     "top": "show the state of a dispatcher, its workers and its sessions, live",
-    "sessions": "list your sessions, and end them",
+    "sessions": "list your sessions, end them, pause and resume them",
     "published": "list what is published on a server",
+    "weight": "set the weight of a user among others",
     "explain-wait": "explain what a session waits for, and which sessions make it wait",
     "trace": "record the events of a dispatcher into a log",
     "visualize": "draw such a log as a timeline",

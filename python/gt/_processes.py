@@ -15,8 +15,19 @@ class Stopped(KeyboardInterrupt):
 interrupt: type[KeyboardInterrupt] = KeyboardInterrupt
 
 
-def stop_at_signals() -> Callable[[], bool]:
+class Departure:
+    """Whether the first SIGTERM has the process leave in good order, and whether it has arrived."""
+
+    #: Whether there is anything to do before the end. A further signal ends the process at once.
+    is_possible = False
+    has_begun = False
+
+
+def stop_at_signals(departure: Departure | None = None) -> Callable[[], bool]:
     """Raise `Stopped` at Ctrl-C and at the first SIGTERM, so that both end the process cleanly.
+
+    Args:
+        departure: where the first SIGTERM is only noted, while that is possible.
 
     Returns:
         A function that returns whether a signal has arrived. A loop asks it, because the code that
@@ -28,6 +39,9 @@ def stop_at_signals() -> Callable[[], bool]:
 
     def stop(number: int, _: object) -> None:
         nonlocal has_arrived
+        if number == signal.SIGTERM and departure is not None and departure.is_possible:
+            departure.is_possible, departure.has_begun = False, True
+            return
         has_arrived = True
         if number == signal.SIGTERM:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -27,7 +27,6 @@ pub mod driver;
 pub mod environment;
 pub mod error;
 pub mod hotpath;
-mod nearest;
 pub mod nn;
 pub mod optim;
 pub mod program;

@@ -15,7 +15,7 @@ pub use crate::context::names::{name, number};
 pub use crate::context::scopes::Scope;
 use crate::environment;
 use crate::error::{ClientError, Result};
-use crate::nearest::{misspelled, nearest};
+use gt_ir::nearest::{misspelled, nearest};
 
 /// The value of `GT_STRICT`.
 static STRICT: LazyLock<bool> = LazyLock::new(|| environment::is_set("GT_STRICT"));

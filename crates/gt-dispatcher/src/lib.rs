@@ -9,7 +9,7 @@
 //!   they keep; [`numbers`]: how sessions and lanes are numbered; [`queue`]: batches not planned yet;
 //!   [`flow`]: credit for what is in flight; [`unread`]: values that a
 //!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
-//! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next;
+//! - [`workers`]: per-worker state; [`drain`]: of a worker that is to end; [`scheduler`]: which session's batch is planned next;
 //!   [`shares`]: the device time that sessions are entitled to and use, over windows.
 //! - [`forward`]: plans a batch; [`delivery`]: sends its commands; [`pipeline`]: the stream
 //!   modifiers, which run before planning; [`planner`]: where instructions run, and which data is
@@ -28,6 +28,7 @@ mod answers;
 mod collectives;
 mod delivery;
 pub mod dispatcher;
+mod drain;
 mod flow;
 mod forward;
 mod journal;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use gt_ir::codec;
 use gt_ir::message::{
-    Answer, ClientToServer, Goodbye, Hello, Role, ServerToClient, ServerToWatcher, ServerToWorker,
-    WatcherToServer, Welcome, WorkerToServer,
+    Answer, ClientToServer, Goodbye, Hello, OperatorToServer, Role, ServerToClient,
+    ServerToOperator, ServerToWatcher, ServerToWorker, WatcherToServer, Welcome, WorkerToServer,
 };
 use std::time::Duration;
 
@@ -28,6 +28,10 @@ impl PeerId {
     pub const fn watcher(number: u64) -> PeerId {
         PeerId { role: Role::Watcher, number }
     }
+
+    pub const fn operator(number: u64) -> PeerId {
+        PeerId { role: Role::Operator, number }
+    }
 }
 
 /// Returns a name as one word: characters that would break lines, fields or terminals become
@@ -45,6 +49,7 @@ pub enum FromPeer {
     Client(ClientToServer),
     Worker(WorkerToServer),
     Watcher(WatcherToServer),
+    Operator(OperatorToServer),
     Goodbye(Goodbye),
 }
 
@@ -56,6 +61,7 @@ pub enum ToPeer {
     Client(ServerToClient),
     Worker(ServerToWorker),
     Watcher(ServerToWatcher),
+    Operator(ServerToOperator),
     Goodbye(Goodbye),
 }
 
@@ -67,6 +73,7 @@ impl ToPeer {
             ToPeer::Client(message) => codec::encode(message),
             ToPeer::Worker(message) => codec::encode(message),
             ToPeer::Watcher(message) => codec::encode(message),
+            ToPeer::Operator(message) => codec::encode(message),
             ToPeer::Goodbye(goodbye) => codec::encode(goodbye),
         }
     }
@@ -96,11 +103,13 @@ conversions! {
     ClientToServer => FromPeer::Client,
     WorkerToServer => FromPeer::Worker,
     WatcherToServer => FromPeer::Watcher,
+    OperatorToServer => FromPeer::Operator,
     Goodbye => FromPeer::Goodbye,
     Welcome => ToPeer::Welcome,
     ServerToClient => ToPeer::Client,
     ServerToWorker => ToPeer::Worker,
     ServerToWatcher => ToPeer::Watcher,
+    ServerToOperator => ToPeer::Operator,
     Goodbye => ToPeer::Goodbye,
 }
 
@@ -129,8 +138,8 @@ impl PeerOutbox {
         match owner.role {
             Role::Client => self.push(owner, ServerToClient::Release { token }),
             Role::Worker => self.push(owner, ServerToWorker::Release { token }),
-            // Watchers have no blocks.
-            Role::Watcher => {}
+            // They have no blocks.
+            Role::Watcher | Role::Operator => {}
         }
     }
 
@@ -139,8 +148,8 @@ impl PeerOutbox {
         match peer.role {
             Role::Client => self.push(peer, ServerToClient::Observe { on, sent }),
             Role::Worker => self.push(peer, ServerToWorker::Observe { on, sent }),
-            // Watchers emit no events.
-            Role::Watcher => {}
+            // They emit no events.
+            Role::Watcher | Role::Operator => {}
         }
     }
 }

@@ -16,6 +16,11 @@ pub struct Rules {
     pub users: BTreeMap<String, PolicyRule>,
     /// For a user within a team: `ada@vision`.
     pub keys: BTreeMap<String, PolicyRule>,
+    /// Users whose keys are not good any more, each with the user who inherits what it has
+    /// published, if one does.
+    pub revoked: BTreeMap<String, Option<String>>,
+    /// The weights of users that operators have set, in place of their shares.
+    pub weights: BTreeMap<String, u32>,
 }
 
 /// The limits of a user, a team or a key; `None` is no limit.
@@ -113,7 +118,7 @@ impl Rules {
             team: team.into(),
             team_weight: self.teams.get(team).and_then(|rule| rule.share).unwrap_or(1),
             user: user.into(),
-            user_weight: share.unwrap_or(1),
+            user_weight: self.weights.get(user).copied().or(share).unwrap_or(1),
             weight: 1,
             priority: latest(|rule| rule.priority).unwrap_or(0),
             memory,

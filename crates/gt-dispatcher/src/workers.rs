@@ -8,6 +8,7 @@ use gt_ir::message::{WorkerHello, is_same_token};
 use gt_ir::{Fabric, WorkerId};
 use rustc_hash::{FxHashMap, FxHasher};
 
+use crate::drain::Drain;
 use crate::journal::{JournalRecord, StoredWorker};
 use crate::peer::PeerId;
 use crate::planner::{Fabrics, Host, Slots};
@@ -44,6 +45,8 @@ pub(crate) struct RegisteredWorker {
     pub is_stopped: bool,
     /// Whether its snapshots of sessions outlive its process.
     pub is_durable: bool,
+    /// What is handed over before it ends, if it is to end.
+    pub drain: Option<Box<Drain>>,
 }
 
 impl RegisteredWorker {
@@ -67,6 +70,11 @@ impl RegisteredWorker {
         {
             self.busy += now.saturating_sub(since);
         }
+    }
+
+    /// Returns whether it is to end, and keeps what it has in the folder of its state.
+    pub fn is_saving(&self) -> bool {
+        self.drain.is_some() && self.is_durable
     }
 
     /// Returns its id and number.
@@ -97,6 +105,8 @@ pub(crate) struct Workers {
     expecting_since: Option<Duration>,
     /// The number of workers announced by the operator, until that many are connected; then 0.
     announced: usize,
+    /// The disconnected workers that were drained, with tensors in the folders of their state.
+    pub drained: BTreeSet<WorkerId>,
     /// What workers reported that their results depend on, by its hash.
     arithmetics: BTreeMap<u64, String>,
 }
@@ -131,6 +141,7 @@ impl Workers {
         let free = |number: &u32| {
             !expected(number) && self.workers.iter().all(|worker| worker.number != *number)
         };
+        self.drained.remove(&id);
         let own = back.map(|(_, worker)| worker.number).or_else(|| name.parse().ok());
         let own = own.filter(free).or_else(|| (0..).find(free));
         let number = own.expect("there are fewer than 2^32 workers");
@@ -160,6 +171,7 @@ impl Workers {
                 sessions: 0,
                 is_stopped: false,
                 is_durable,
+                drain: None,
             },
         );
         &self.workers[place]
@@ -199,6 +211,11 @@ impl Workers {
         self.by_id(id).is_some() || self.expected.contains_key(&id)
     }
 
+    /// Returns whether a worker is connected, and is not to end.
+    pub fn stays(&self, id: WorkerId) -> bool {
+        self.by_id(id).is_some_and(|worker| worker.drain.is_none())
+    }
+
     /// Expects these workers to reconnect, and get their ids; others get ids from `next` on.
     pub fn expect(&mut self, now: Duration, workers: BTreeMap<WorkerId, StoredWorker>, next: u32) {
         self.expecting_since = Some(now);
@@ -206,10 +223,17 @@ impl Workers {
         self.expected = workers;
     }
 
-    /// Stops to expect workers. Returns those that have not reconnected.
-    pub fn forget_expected(&mut self) -> Vec<WorkerId> {
-        self.expecting_since = None;
-        std::mem::take(&mut self.expected).into_keys().collect()
+    /// Stops to expect workers, but those that were drained if these are to be kept. Returns those
+    /// that have not reconnected.
+    pub fn forget_expected(&mut self, keep_drained: bool) -> Vec<WorkerId> {
+        if !keep_drained {
+            self.drained.clear();
+        }
+        let gone: Vec<WorkerId> =
+            self.expected.keys().filter(|id| !self.drained.contains(id)).copied().collect();
+        self.expected.retain(|id, _| self.drained.contains(id));
+        self.expecting_since = self.expecting_since.filter(|_| !self.expected.is_empty());
+        gone
     }
 
     /// Returns when it last began to expect workers; `None` if it expects none any more.
@@ -325,8 +349,8 @@ impl Workers {
     }
 
     /// Assigns a session's home to one of these workers: the one with the fewest homes, then the
-    /// Chooses the worker that holds the second copy of another's values: the next one by id, on
-    /// another machine if there is one.
+    /// Chooses the worker that holds the second copy of another's values: one that is not to end, on
+    /// another machine if there is one, the next by id.
     pub fn keeper(
         &self,
         host: WorkerId,
@@ -338,7 +362,10 @@ impl Workers {
             .filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
         let is_near =
             |other: &RegisteredWorker| !other.machine.is_empty() && other.machine == own.machine;
-        others.min_by_key(|other| (is_near(other), other.id < host, other.id)).map(|other| other.id)
+        let order = |other: &&RegisteredWorker| {
+            (other.drain.is_some(), is_near(other), other.id < host, other.id)
+        };
+        others.min_by_key(order).map(|other| other.id)
     }
 
     /// lowest number.

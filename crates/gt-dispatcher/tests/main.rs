@@ -4,6 +4,7 @@ mod attachment;
 mod bad_batches;
 mod bad_input;
 mod common;
+mod drains;
 mod entitlements;
 mod quotas;
 mod rewrites;

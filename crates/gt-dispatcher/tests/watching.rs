@@ -5,8 +5,8 @@ use std::time::Duration;
 use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::event::{Event, EventKind, Track};
 use gt_ir::message::{
-    ClientHello, ClientToServer, Goodbye, Hello, Named, Reply, Role, ServerToWatcher, WatcherHello,
-    WatcherToServer, WorkerHello, WorkerToServer,
+    ClientHello, ClientToServer, Goodbye, Hello, Named, OperatorHello, Reply, Role,
+    ServerToWatcher, WatcherHello, WatcherToServer, WorkerHello, WorkerToServer,
 };
 use gt_ir::status::{Report, Status};
 use gt_ir::{ClientCommand, RequestId, SessionId, SessionOrigin};
@@ -39,6 +39,7 @@ impl World {
             Role::Client => Hello::Client(ClientHello::new(SessionOrigin::new(name))),
             Role::Worker => Hello::Worker(WorkerHello { rate: 1, ..WorkerHello::new(name) }),
             Role::Watcher => Hello::Watcher(WatcherHello::new(name)),
+            Role::Operator => Hello::Operator(OperatorHello::new(name)),
         };
         self.send(peer, hello)
     }

@@ -5,8 +5,9 @@
 //! bytes decode to a message or an error.
 
 use crate::message::{
-    Acknowledge, ClientToServer, Frame, Goodbye, Hello, Kind, Message, ServerToClient,
-    ServerToWatcher, ServerToWorker, WatcherToServer, Welcome, WorkerToServer, WorkerToWorker,
+    Acknowledge, ClientToServer, Frame, Goodbye, Hello, Kind, Message, OperatorToServer,
+    ServerToClient, ServerToOperator, ServerToWatcher, ServerToWorker, WatcherToServer, Welcome,
+    WorkerToServer, WorkerToWorker,
 };
 use crate::wire::{Frames, Sink, Source};
 use bytes::Bytes;
@@ -82,6 +83,8 @@ pub fn recode(frames: &[Bytes]) -> Result<Vec<Bytes>, DecodeError> {
         Kind::WorkerToWorker => encode(&read::<WorkerToWorker>(kind, source)?),
         Kind::WatcherToServer => encode(&read::<WatcherToServer>(kind, source)?),
         Kind::ServerToWatcher => encode(&read::<ServerToWatcher>(kind, source)?),
+        Kind::OperatorToServer => encode(&read::<OperatorToServer>(kind, source)?),
+        Kind::ServerToOperator => encode(&read::<ServerToOperator>(kind, source)?),
     })
 }
 

@@ -28,6 +28,7 @@
 //! - [`event`]: timestamped events; [`status`], [`statistics`]: the state of the system and of a
 //!   worker; [`explain`]: the planner's decisions, for users.
 //! - [`wire`]: the encoding of all of these; [`codec`]: messages as frames.
+//! - [`nearest`]: the known word nearest to a misspelled one.
 //!
 //! This crate holds data and rules only: no sockets, threads, clocks or engines. It depends on no
 //! other crate of GT.
@@ -54,6 +55,7 @@ pub mod liveness;
 pub mod message;
 pub mod modifier;
 pub mod names;
+pub mod nearest;
 pub mod number;
 pub mod operation;
 pub mod ops;

@@ -29,7 +29,8 @@ record!(struct Owner { session, slot });
 pub struct Snapshot {
     pub session: SessionId,
     pub number: u64,
-    /// The worker that stores a copy; the dispatcher if `None`.
+    /// The worker that stores a copy; the dispatcher if `None`. The slot's own worker if no other
+    /// copy is stored.
     pub keeper: Option<WorkerId>,
     /// The most bytes that the keeper stores.
     pub most: u64,

@@ -60,7 +60,12 @@ pub enum NetError {
     #[error("'{given}' is not a GT key\n  hint: a key begins with gt1- and is made by `gt key`")]
     BadKey { given: String },
 
-    #[error("this key is for a {given}, a key for a {wanted} is needed")]
+    #[error(
+        "this key is for {}, a key for {} is needed{}",
+        with_article(given),
+        with_article(wanted),
+        how_to_make(wanted)
+    )]
     WrongRole { given: &'static str, wanted: &'static str },
 
     #[error(
@@ -120,4 +125,19 @@ pub enum NetError {
 
     #[error("{action}: {error}")]
     Socket { action: &'static str, error: zmq::Error },
+}
+
+fn with_article(role: &str) -> String {
+    let article = if role.starts_with(['a', 'o']) { "an" } else { "a" };
+    format!("{article} {role}")
+}
+
+/// Returns the hint how a key of a role is made, where users may not know.
+fn how_to_make(role: &str) -> &'static str {
+    match role {
+        "operator" => {
+            "\n  hint: `gt key --role operator --of-file FILE` makes one from the cluster's key"
+        }
+        _ => "",
+    }
 }

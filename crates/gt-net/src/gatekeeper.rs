@@ -31,7 +31,7 @@ impl Gatekeeper {
     /// Admits peers that have the key of any role, or of a user.
     pub fn start(context: &Context, key: &Key) -> Result<Gatekeeper, NetError> {
         let mut tags = vec![(key.users_public()?, USER)];
-        for role in [Role::Client, Role::Worker, Role::Watcher] {
+        for role in Role::ALL {
             tags.push((key.link(role)?.own.public, role.name()));
         }
         Gatekeeper::admit(context, tags)

@@ -33,7 +33,6 @@ pub struct LinkKey {
 }
 
 const PREFIX: &str = "gt1-";
-const ROLES: [Role; 3] = [Role::Client, Role::Worker, Role::Watcher];
 
 impl Key {
     /// Generates a cluster key.
@@ -64,8 +63,12 @@ impl Key {
             Key::Role { role: own, secret, server } if *own == role => {
                 Ok(LinkKey { own: pair(*secret), server: *server })
             }
+            // An operator may watch as well.
+            Key::Role { role: Role::Operator, secret, server } if role == Role::Watcher => {
+                Ok(LinkKey { own: pair(*secret), server: *server })
+            }
             // Its user may watch as well: the badge says which user that is.
-            Key::User { secret, server, .. } if role != Role::Worker => {
+            Key::User { secret, server, .. } if matches!(role, Role::Client | Role::Watcher) => {
                 Ok(LinkKey { own: pair(*secret), server: *server })
             }
             Key::Role { role: own, .. } => {
@@ -153,7 +156,7 @@ impl Key {
             NetError::BadKey { given: format!("{shown}...") }
         };
         let rest = text.strip_prefix(PREFIX).ok_or_else(bad)?;
-        for role in ROLES {
+        for role in Role::ALL {
             if let Some(hex) = rest.strip_prefix(role.name()).and_then(|hex| hex.strip_prefix('-'))
             {
                 let bytes = from_hex(hex).filter(|bytes| bytes.len() == 64).ok_or_else(bad)?;
@@ -292,16 +295,29 @@ mod tests {
     }
 
     #[test]
+    fn an_operators_key_is_good_for_watchers_and_no_other_role() {
+        let operator = Key::generate().limited(Role::Operator).unwrap();
+        assert_eq!(Key::parse(&operator.to_text()).unwrap(), operator);
+        let own = operator.link(Role::Operator).unwrap().own;
+        assert!(operator.link(Role::Watcher).unwrap().own == own);
+        assert!(operator.link(Role::Client).is_err() && operator.link(Role::Worker).is_err());
+        let error = Key::generate().limited(Role::Client).unwrap().link(Role::Operator);
+        let text = error.err().unwrap().to_string();
+        assert!(text.contains("for a client") && text.contains("gt key --role operator"), "{text}");
+    }
+
+    #[test]
     fn a_badge_proves_its_user_alone() {
         let key = Key::generate();
         let ada = key.of_user("ada", "vision").unwrap();
         assert_eq!(Key::parse(&ada.to_text()).unwrap(), ada);
         let own = ada.link(Role::Client).unwrap().own;
         assert!(own.public == key.users_public().unwrap());
-        for role in ROLES {
+        for role in Role::ALL {
             assert!(own.public != key.link(role).unwrap().own.public, "{role:?}");
         }
-        assert!(ada.link(Role::Worker).is_err() && ada.of_user("bob", "").is_err());
+        assert!(ada.link(Role::Worker).is_err() && ada.link(Role::Operator).is_err());
+        assert!(ada.of_user("bob", "").is_err());
         let badge = ada.badge().unwrap();
         assert!(key.proves(badge) && !Key::generate().proves(badge));
         let other = |user: &str, team: &str| Badge {
@@ -320,8 +336,10 @@ mod tests {
     #[test]
     fn roles_have_different_pairs() {
         let key = Key::generate();
-        let publics: Vec<_> =
-            ROLES.iter().map(|&role| key.link(role).unwrap().own.public).collect();
-        assert!(publics[0] != publics[1] && publics[1] != publics[2] && publics[0] != publics[2]);
+        let mut publics: Vec<_> =
+            Role::ALL.iter().map(|&role| key.link(role).unwrap().own.public).collect();
+        publics.sort_unstable();
+        publics.dedup();
+        assert_eq!(publics.len(), Role::ALL.len());
     }
 }

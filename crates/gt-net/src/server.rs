@@ -383,7 +383,7 @@ fn proven_by(tag: &str) -> Option<Proven> {
     if tag == gatekeeper::USER {
         return Some(Proven { role: Role::Client, is_user: true });
     }
-    let mut roles = [Role::Client, Role::Worker, Role::Watcher].into_iter();
+    let mut roles = Role::ALL.into_iter();
     roles.find(|role| role.name() == tag).map(|role| Proven { role, is_user: false })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gt::LineageLimits;
 use gt::drivers::network::server::{Ask, Server, ServerOptions, ShutdownReason};
-use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
+use gt::drivers::network::worker::{WorkerAsk, WorkerOptions, WorkerOutcome, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
 use gt::net::keys::Key;
@@ -144,11 +144,13 @@ fn run_server(
 
 /// Run a worker: connect to a server and execute its instructions until a signal arrives or the
 /// server is gone. `on_ready` is called once the worker is connected, with the engine and its device
-/// as text, the threads of the native engine and the bytes for tensors; `is_stopped` several times
-/// a second, and a true result ends the worker.
+/// as text, the threads of the native engine and the bytes for tensors; `is_stopped` and `is_leaving`
+/// several times a second: a true result of the first ends the worker, one of the second has it hand
+/// over what it has to other workers first, for `drain_within` seconds at most. Returns whether all
+/// was handed over.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, name, on_ready, is_stopped, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None))]
+#[pyo3(signature = (address, name, on_ready, is_stopped, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None, is_leaving=None, drain_within=0.0))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
@@ -165,7 +167,9 @@ fn run_worker(
     spill_dir: Option<PathBuf>,
     spill_limit: Option<u64>,
     state: Option<PathBuf>,
-) -> PyResult<()> {
+    is_leaving: Option<Py<PyAny>>,
+    drain_within: f64,
+) -> PyResult<bool> {
     let address = Address::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores).max(1);
@@ -195,6 +199,7 @@ fn run_worker(
         data_roots,
         spill_dir: spill_dir.or_else(gt::drivers::memory::spill_dir),
         state,
+        drain_within: seconds("drain_within", drain_within)?,
     };
     let limits = gt::MemoryOptions::from_environment();
     let memory = gt::MemoryOptions {
@@ -216,7 +221,26 @@ fn run_worker(
     };
     let mut worker = py.detach(|| WorkerProcess::join(&options, &make)).map_err(to_python)?;
     on_ready.call1(has)?;
-    until_signal(py, is_stopped, |stop| worker.run(stop))
+    let leaves = || {
+        let Some(is_leaving) = &is_leaving else { return Ok(false) };
+        Python::attach(|py| is_leaving.call0(py)?.is_truthy(py))
+    };
+    let mut ended = (WorkerOutcome::Stopped, None);
+    until_signal(py, is_stopped, |stop| {
+        let mut ask = || match (stop(), leaves()) {
+            (true, _) => WorkerAsk::Stop,
+            (false, Ok(true)) => WorkerAsk::Leave,
+            (false, Ok(false)) => WorkerAsk::Nothing,
+            (false, Err(error)) => {
+                ended.1 = Some(error);
+                WorkerAsk::Stop
+            }
+        };
+        let end = worker.run(&mut ask)?;
+        ended.0 = end;
+        Ok(())
+    })?;
+    ended.1.map_or(Ok(ended.0 == WorkerOutcome::Drained), Err)
 }
 
 /// Return the number of bytes that a string such as `16GB` means.
@@ -230,7 +254,7 @@ fn parse_size(text: &str) -> PyResult<u64> {
 }
 
 /// Return a new cluster key, or one derived from the key `of`: limited to a role ("client",
-/// "worker" or "watcher"), or to a user of a team.
+/// "worker", "watcher" or "operator"), or to a user of a team.
 #[pyfunction]
 #[pyo3(signature = (role=None, of=None, user=None, team=""))]
 fn make_key(
@@ -249,9 +273,10 @@ fn make_key(
         Some("client") => Role::Client,
         Some("worker") => Role::Worker,
         Some("watcher") => Role::Watcher,
+        Some("operator") => Role::Operator,
         Some(other) => {
             return Err(PyValueError::new_err(format!(
-                "the role is '{other}', expected client, worker or watcher"
+                "the role is '{other}', expected client, worker, watcher or operator"
             )));
         }
     };

@@ -18,7 +18,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::session;
 
-fn to_python(error: ToolError) -> PyErr {
+pub(crate) fn to_python(error: ToolError) -> PyErr {
     let text = error.to_string();
     match error {
         ToolError::File { .. } => PyOSError::new_err(text),

@@ -83,6 +83,11 @@ impl DeathSchedule {
                 schedule.faults.push((power.below(400), Fault::PowerCut));
             }
         }
+        let mut drains = Chance::new(seed ^ 0xD4A1_0000_0000_0000);
+        if drains.below(3) == 0 {
+            let worker = drains.below(workers as u64 + 1) as usize;
+            schedule.faults.push((drains.below(400), Fault::Drain { worker }));
+        }
         schedule.faults.sort_by_key(|(at, _)| *at);
         let mut clients = Chance::new(seed ^ 0xC11E_0000_0000_0000);
         if clients.below(3) == 0 {
@@ -92,6 +97,30 @@ impl DeathSchedule {
             schedule.successions.sort_unstable();
         }
         schedule
+    }
+
+    /// Returns a schedule in which nothing happens but drains: of all workers but one, or of all if
+    /// they have folders and are started again.
+    fn of_drains(seed: u64) -> DeathSchedule {
+        let mut chance = Chance::new(seed ^ 0xD4A2_0000_0000_0000);
+        let workers = 2 + chance.below(3) as usize;
+        let (journal, states) = (chance.below(2) == 0, chance.below(2) == 0);
+        let count = 1 + chance.below(if states { 4 } else { workers as u64 - 1 }) as usize;
+        let first = chance.below(workers as u64) as usize;
+        let faults = (0..count).map(|at| {
+            let worker = (first + at) % workers;
+            (chance.below(400), Fault::Drain { worker })
+        });
+        let mut faults: Vec<_> = faults.collect();
+        faults.sort_by_key(|(at, _)| *at);
+        DeathSchedule {
+            workers,
+            journal: journal || states,
+            states,
+            lineage: 1 << 20,
+            faults,
+            ..DeathSchedule::new(seed)
+        }
     }
 
     /// Whether all workers return with their state on disk, and no log exceeds its limit: nothing
@@ -126,16 +155,21 @@ impl DeathCounters {
     }
 }
 
-/// Runs the loop of a seed, undisturbed and disturbed.
-///
-/// # Errors
-/// The bits differ, or a tensor is lost without need.
-pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
+/// Shards what the loop computes.
+fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let shard = Some(Shard::row(None, Some(0)));
         registry::register(SCOPE, SignalConfig { shard, ..SignalConfig::default() });
     });
+}
+
+/// Runs the loop of a seed, undisturbed and disturbed.
+///
+/// # Errors
+/// The bits differ, or a tensor is lost without need.
+pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
+    register();
     let schedule = DeathSchedule::new(seed);
     let tell = |wrong: String| {
         format!("{wrong}\n  seed {seed}: {schedule:?}\n  again: make chaos FIRST={seed} COUNT=1")
@@ -168,12 +202,45 @@ pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
     Ok(outcome)
 }
 
+/// Runs the loop of a seed while workers are drained. Returns how many were.
+///
+/// # Errors
+/// The bits differ, a tensor is lost, or the user is notified of a loss.
+pub fn run_drains(seed: u64) -> std::result::Result<u64, String> {
+    register();
+    let schedule = DeathSchedule::of_drains(seed);
+    let tell = |wrong: String| format!("{wrong}\n  seed {seed}: {schedule:?}");
+    let undisturbed = train(seed, &schedule, &[], &schedule.successions);
+    let wanted = undisturbed.map_err(|lost| tell(format!("undisturbed: {}", lost.error)))?;
+    let mut drained = (0, false);
+    let got =
+        train_counting(seed, &schedule, &schedule.faults, &schedule.successions, &mut drained);
+    match got {
+        Ok(_) if drained.1 => Err(tell("the user was notified of a loss".into())),
+        Ok(got) if got == wanted => Ok(drained.0),
+        Ok(_) => Err(tell("the bits differ".into())),
+        Err(lost) => Err(tell(format!("it was lost: {}", lost.error))),
+    }
+}
+
 /// Trains on a cluster with these faults. Returns the bits of every loss and of the final weights.
 fn train(
     seed: u64,
     schedule: &DeathSchedule,
     faults: &[(u64, Fault)],
     successions: &[usize],
+) -> std::result::Result<Vec<Vec<u64>>, LoopError> {
+    train_counting(seed, schedule, faults, successions, &mut (0, false))
+}
+
+/// As [`train`]; counts the workers that were drained, and notes whether the user was notified of a
+/// loss.
+fn train_counting(
+    seed: u64,
+    schedule: &DeathSchedule,
+    faults: &[(u64, Fault)],
+    successions: &[usize],
+    drained: &mut (u64, bool),
 ) -> std::result::Result<Vec<Vec<u64>>, LoopError> {
     let bytes = schedule.lineage;
     let time = Duration::from_secs(5);
@@ -215,6 +282,7 @@ fn train(
         let trained = train_on(&session, seed, schedule.publishes, &mut values, part);
         let mut world = world.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let is_told = world.unkept.contains(&client);
+        *drained = (world.drained, drained.1 || is_told);
         trained.map_err(|error| LoopError { error, is_told })?;
         if !is_last {
             world.kill_client(client);

@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use gt_dispatcher::{FromPeer, PeerId, ToPeer};
 use gt_ir::message::{
-    ClientToServer, Failure, Role, ServerToClient, ServerToWorker, Welcome, WorkerToServer,
-    WorkerToWorker,
+    ClientToServer, Failure, Goodbye, Role, ServerToClient, ServerToWorker, Welcome,
+    WorkerToServer, WorkerToWorker,
 };
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::stored::{OnDisk, SavePart, SavedBlock, Written};
 use gt_ir::{ClientCommand, Content, Piece, SourceId, WorkerId, codec};
 use gt_worker::{FileJob, FileResult, Out, WorkerInput};
 
-use crate::faults::NoticeDelay;
-use crate::links::{End, Mail};
+use crate::faults::{NoticeDelay, START_AGAIN};
+use crate::links::{End, Flight, Load, Mail};
 use crate::world::World;
 
 impl World {
@@ -104,7 +104,7 @@ impl World {
     fn deliver_to_worker(&mut self, to: PeerId, message: ToPeer) {
         match message {
             ToPeer::Welcome(Welcome::Worker(welcome)) => self.welcome_worker(to, &welcome),
-            ToPeer::Goodbye(_) => self.crash(to, NoticeDelay::Soon),
+            ToPeer::Goodbye(Goodbye { reason }) => self.end_worker(to, &reason),
             ToPeer::Worker(ServerToWorker::Observe { on, sent }) => {
                 if let Some(worker) = self.workers.get_mut(&to) {
                     worker.observe(on, sent);
@@ -112,6 +112,19 @@ impl World {
             }
             ToPeer::Worker(message) => self.pass(to, message.into()),
             message => unreachable!("{message:?} is not for a worker"),
+        }
+    }
+
+    /// Ends a worker to which the dispatcher says goodbye; a drained one with a folder starts again.
+    fn end_worker(&mut self, worker: PeerId, reason: &str) {
+        self.crash(worker, NoticeDelay::Soon);
+        if reason == "drained" {
+            self.drained += 1;
+            if self.has_states {
+                let load = Load::Start(worker, self.names[&worker].clone());
+                let (from, to) = (worker.into(), End::Server);
+                self.links.put(self.now + START_AGAIN, Flight { from, to, load });
+            }
         }
     }
 

@@ -10,13 +10,17 @@
 use std::time::Duration;
 
 use gt_dispatcher::PeerId;
-use gt_ir::message::Goodbye;
+use gt_ir::message::{Goodbye, WorkerToServer};
 
 use crate::links::{End, Flight, Load};
 use crate::world::World;
 
 /// The time after which a silent link is considered lost, as in `gt_net`.
 pub const SILENCE: Duration = Duration::from_secs(6);
+
+/// How long a drain may take, and after which time a drained worker is started again.
+const DRAIN: Duration = Duration::from_secs(25);
+pub(crate) const START_AGAIN: Duration = Duration::from_millis(300);
 
 /// How soon the ends of a broken link notice.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +43,11 @@ pub enum Fault {
     },
     /// A worker disconnects properly.
     Leave {
+        worker: usize,
+    },
+    /// A worker is to be stopped, and asks to be drained first. One that has a folder for its state is
+    /// started again.
+    Drain {
         worker: usize,
     },
     /// The link between the dispatcher and a worker breaks.
@@ -114,6 +123,12 @@ impl World {
                     let reason = "the worker was stopped".into();
                     self.send_to_server(peer, Goodbye { reason });
                     self.stop(peer, NoticeDelay::Soon);
+                }
+            }
+            Fault::Drain { worker: index } => {
+                let Some(peer) = worker(index) else { return };
+                if self.workers.contains_key(&peer) {
+                    self.send_to_server(peer, WorkerToServer::Drain { within: DRAIN });
                 }
             }
             Fault::CutWorker { worker: index, notice } => {

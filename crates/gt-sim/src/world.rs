@@ -92,6 +92,8 @@ pub struct World {
     /// The next turns of these workers.
     pub(crate) turns: BTreeMap<PeerId, Duration>,
     next_peer: u64,
+    /// The number of workers that were drained.
+    pub drained: u64,
     /// The number of delivered messages.
     pub delivered: u64,
 }
@@ -146,6 +148,7 @@ impl World {
             clocks: BTreeMap::new(),
             turns: BTreeMap::new(),
             next_peer: 1,
+            drained: 0,
             delivered: 0,
         };
         (0..workers).for_each(|_| {

@@ -3,6 +3,7 @@
 mod chaos;
 mod cluster;
 mod common;
+mod drains;
 mod engine_collectives;
 mod hostile;
 mod hotpaths;

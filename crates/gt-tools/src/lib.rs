@@ -6,12 +6,14 @@
 //! - [`timeline`]: reads a log as spans on rows; [`visualize`]: draws timelines.
 //! - [`top`]: the live view of a cluster; [`explain_wait`]: what a session waits for;
 //!   [`sessions`]: the sessions of a user; [`published`]: what is published.
+//! - [`operate`]: what operators have a server do.
 //!
-//! Tools only watch: they change nothing in a cluster, and may be slow.
+//! The other tools only watch: they change nothing in a cluster, and may be slow.
 
 mod error;
 pub mod explain_wait;
 pub mod find;
+pub mod operate;
 pub mod published;
 pub mod sessions;
 pub mod timeline;

@@ -1,1 +1,1 @@
-"""The commands `gt top`, `explain-wait`, `trace`, `visualize` and `key`."""
+"""The commands `gt top`, `sessions`, `weight`, `explain-wait`, `trace`, `visualize` and `key`."""

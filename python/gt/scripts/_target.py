@@ -20,18 +20,22 @@ def between(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that :func:`read_options` reads."""
-    parser.add_argument(
-        "server",
-        nargs="?",
-        metavar="HOST:PORT",
-        help="the server, instead of --host and --port",
-    )
+def add_options(parser: argparse.ArgumentParser, is_named: bool = True) -> None:
+    """Add the options that :func:`read_options` reads.
+
+    Args:
+        parser: the parser of a command.
+        is_named: whether the server is an argument; otherwise it is the option `--server`.
+    """
+    text = "the server, instead of --host and --port"
+    if is_named:
+        parser.add_argument("server", nargs="?", metavar="HOST:PORT", help=text)
+    else:
+        parser.add_argument("--server", metavar="HOST:PORT", help=text)
     parser.add_argument("--host", help="the server's host (default localhost, if --port is given)")
     parser.add_argument("--port", type=int, help="the server's port (default 9000)")
     parser.add_argument("--pid", type=between(1, 1 << 22), help="process ID of a program or server")
-    parser.add_argument("--key-file", help="file with the cluster's or a watcher's key")
+    parser.add_argument("--key-file", help="file with the key of the cluster or the role")
     parser.add_argument(
         "--insecure", action="store_true", help="the server uses neither keys nor encryption"
     )

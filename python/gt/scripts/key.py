@@ -13,7 +13,9 @@ from gt import _gt
 def main(argv: list[str] | None = None) -> int:
     """Print a new key; return the exit status."""
     parser = argparse.ArgumentParser(prog="gt key", description="Make a key.")
-    parser.add_argument("--role", choices=("client", "worker", "watcher"), help="limit it")
+    parser.add_argument(
+        "--role", choices=("client", "worker", "watcher", "operator"), help="limit it"
+    )
     parser.add_argument("--user", help="make it a client's key that identifies this user")
     parser.add_argument("--team", default="", help="the user's team")
     parser.add_argument("--of-file", help="file with the cluster key to derive from; - for stdin")

@@ -1,4 +1,4 @@
-"""`gt sessions`: list one's sessions, and end them."""
+"""`gt sessions`: list one's sessions, end them, pause and resume them."""
 
 import argparse
 import sys
@@ -8,15 +8,18 @@ from gt.scripts._target import add_options, read_options
 
 
 def main(argv: list[str] | None = None) -> int:
-    """List the sessions, or end one; return the exit status."""
+    """List the sessions, or end, pause or resume some; return the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["end"]:
         return _end(arguments[1:])
+    if arguments[:1] in (["pause"], ["resume"]):
+        return _pause(arguments[0], arguments[1:])
     parser = argparse.ArgumentParser(
         prog="gt sessions",
-        description="List your sessions: name, age, program, tensors, bytes, device time, and what "
-        "each waits for. `gt sessions end NAME` ends one. Yours are those of your key's user; "
-        "without a user's key, everybody is one user.",
+        description="List your sessions: name, age, program, tensors, bytes, device time, and "
+        "what each waits for. `gt sessions end NAME` ends one. Operators pause one by `gt sessions "
+        "pause NAME`, or all of a user by `--user USER`, and resume them. Yours are those of your "
+        "key's user; without a user's key, everybody is one user.",
     )
     add_options(parser)
     target = read_options(parser, parser.parse_args(arguments))
@@ -36,16 +39,45 @@ def _end(arguments: list[str]) -> int:
     )
     parser.add_argument("name", help="the session's name")
     parser.add_argument("--token", help="the token of a private session")
+    parser.add_argument(
+        "--user",
+        help="end a session of this user, as an operator: also one without a name, by its label or "
+        "number",
+    )
     add_options(parser)
     args = parser.parse_intermixed_args(arguments)
     target = read_options(parser, args)
     try:
         address = target["address"] or _gt.only_server(target["process"])
+        if args.user is not None:
+            print(_gt.end_any_session(args.name, args.user, **target))
+            return 0
         _gt.end_session(args.name, args.token, address, target["key_file"], target["insecure"])
     except (ConnectionError, OSError, ValueError) as error:
         print(f"gt sessions end: {error}", file=sys.stderr)
         return 1
     print(f"ended the session '{args.name}'")
+    return 0
+
+
+def _pause(command: str, arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog=f"gt sessions {command}",
+        description="Pause sessions, whose programs then wait, or resume them. With keys, this "
+        "takes an operator's key.",
+    )
+    parser.add_argument("name", nargs="?", help="the session's name, label or number")
+    parser.add_argument("--user", help="the session's user; without a name, all of the user's")
+    add_options(parser, is_named=False)
+    args = parser.parse_args(arguments)
+    target = read_options(parser, args)
+    if args.name is None and args.user is None:
+        parser.error("neither a session's name nor --user USER is given")
+    try:
+        print(_gt.pause_sessions(command == "pause", args.name, args.user, **target))
+    except (ConnectionError, OSError, ValueError) as error:
+        print(f"gt sessions {command}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`gt worker`: run a worker that serves a dispatcher."""
+"""`gt worker`: run a worker that serves a dispatcher. `gt worker drain` ends one."""
 
 import argparse
 import os
@@ -7,14 +7,20 @@ import sys
 from collections.abc import Callable
 
 from gt import _gt, engines
-from gt._processes import at_least, join_address, size, stop_at_signals
+from gt._processes import Departure, at_least, join_address, size, stop_at_signals
 from gt.engines.gpus import DeviceError
+from gt.worker import drain
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a worker until it is stopped or its server ends; return the exit status."""
+    given = sys.argv[1:] if argv is None else argv
+    if given[:1] == ["drain"]:
+        return drain.main(given[1:])
     parser = argparse.ArgumentParser(
-        prog="gt worker", description="Run a worker that serves a dispatcher."
+        prog="gt worker",
+        description="Run a worker that serves a dispatcher. `gt worker drain WORKER` moves the "
+        "sessions of one to others and ends it.",
     )
     parser.add_argument("--host", default="localhost", help="the server's host")
     parser.add_argument("-p", "--port", type=int, default=9000, help="its port (default 9000)")
@@ -70,7 +76,17 @@ def main(argv: list[str] | None = None) -> int:
         help="host at which other workers reach this one (default: the address that it connects "
         "to the server from)",
     )
-    args = parser.parse_args(argv)
+    parser.add_argument(
+        "--drain-timeout",
+        type=float,
+        default=25.0,
+        metavar="SECONDS",
+        help="at the first SIGTERM, hand over slots and tensors to other workers, in this time at "
+        "most (default 25; 0 to end at once, as at Ctrl-C or a second SIGTERM)",
+    )
+    args = parser.parse_args(given)
+    if not 0 <= args.drain_timeout <= 86_400:
+        parser.error(f"--drain-timeout is {args.drain_timeout:g}, expected 0 to 86400 seconds")
     address = args.address or join_address(args.host, args.port)
     name = args.id or f"{socket.gethostname()}-{os.getpid()}"
 
@@ -83,10 +99,12 @@ def main(argv: list[str] | None = None) -> int:
         if args.spill_dir or os.environ.get("GT_SPILL_DIR"):
             has.append(f"spills to {args.spill_dir or os.environ['GT_SPILL_DIR']}")
         print(f"gt worker: {name} serves {address}\n  {', '.join(has)}", flush=True)
+        departure.is_possible = args.drain_timeout > 0
 
-    is_stopped = stop_at_signals()
+    departure = Departure()
+    is_stopped = stop_at_signals(departure)
     try:
-        return serve(address, name, ready, is_stopped, args)
+        return serve(address, name, ready, is_stopped, departure, args)
     except KeyboardInterrupt:
         print(f"gt worker: {name} stopped", flush=True)
         return 0
@@ -97,11 +115,12 @@ def serve(
     name: str,
     ready: Callable[[str, int | None, int | None], None],
     is_stopped: Callable[[], bool],
+    departure: Departure,
     args: argparse.Namespace,
 ) -> int:
-    """Serve until the server ends; return the exit status."""
+    """Serve until the server ends, or the worker has left; return the exit status."""
     try:
-        _gt.run_worker(
+        is_drained = _gt.run_worker(
             address,
             name,
             ready,
@@ -116,10 +135,13 @@ def serve(
             args.spill_dir,
             args.spill_limit,
             args.state,
+            lambda: departure.has_begun,
+            args.drain_timeout,
         )
     except (ConnectionError, ValueError, ImportError, DeviceError) as error:
         print(f"gt worker: {error}", file=sys.stderr)
         return 1
+    print(f"gt worker: {name} {'drained' if is_drained else 'stopped'}", flush=True)
     return 0
 
 

@@ -1,11 +1,11 @@
 //! Reads the parts of a configuration's tree, checking keys and values.
 
 use gt_ir::Rescale;
+use gt_ir::nearest::nearest;
 use gt_ir::signal::{MeshAxis, Shard};
 
 use super::tree::{Entry, YamlValue};
 use super::{ConfigError, SignalConfig};
-use crate::nearest::nearest;
 
 const SIGNAL_KEYS: &[&str] = &["shard", "backward", "compile"];
 const SHARD_KEYS: &[&str] = &["axis", "workers", "replicated", "mesh"];

@@ -11,6 +11,7 @@ use gt_ir::message::{
 use gt_ir::{Incarnation, LaneId, SessionId, SessionOrigin, SlotId, SourceId};
 
 use super::Dispatcher;
+use super::drains::DRAINED;
 use super::recovery::Survival;
 use crate::journal::JournalRecord;
 use crate::lineage::Lineage;
@@ -112,9 +113,14 @@ impl Dispatcher {
         if self.peers.sessions.get(peer).is_some() || self.peers.workers.get(peer).is_some() {
             return self.refuse(now, peer, "said hello twice".into());
         }
+        let revoked = hello.badge().and_then(|badge| self.revoked(&badge.user));
+        if let Some(reason) = revoked {
+            return self.refuse(now, peer, reason);
+        }
         match hello {
             Hello::Client(hello) => self.welcome_client(now, peer, hello),
             Hello::Worker(hello) => self.welcome_worker(now, peer, hello),
+            Hello::Operator(_) => self.outbox.push(peer, Welcome::Operator),
             Hello::Watcher(hello) => {
                 let (peers, is_user) = (&self.peers, hello.badge.is_some());
                 self.observability.add_watcher(now, &mut self.outbox, peer, is_user, peers);
@@ -218,6 +224,7 @@ impl Dispatcher {
         let session =
             self.peers.sessions.add(Identity::new(now, peer, numbers, hello, entitlement));
         session.unread = UnreadValues::new(self.limits.unread);
+        session.identity.is_paused = self.paused.contains(&session.identity.entitlement.user);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
         let fabrics = Arc::new(self.peers.workers.fabrics());
@@ -295,7 +302,10 @@ impl Dispatcher {
             lost.name.clone(),
             SourceId::default(),
         ));
-        let what = format!("the worker '{}' was lost ({reason})", lost.name);
+        let what = match reason {
+            DRAINED => format!("the worker '{}' was drained", lost.name),
+            _ => format!("the worker '{}' was lost ({reason})", lost.name),
+        };
         self.planner.set_rate(self.peers.workers.rate());
         for worker in self.peers.workers.iter() {
             let message = ServerToWorker::WorkerLost { worker: lost.id, name: lost.name.clone() };

@@ -5,8 +5,8 @@
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`membership`]: peers that connect and disconnect; [`neighbours`]: links between workers; [`quotas`]: the policy's limits on users.
 //! - [`lines`]: asks clients for the lines of their programs, for watchers.
-//! - [`slots`]: which workers host the slots of sessions.
-//! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish.
+//! - [`slots`]: which workers host the slots of sessions; [`drains`]: moves them off a worker that is to end.
+//! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish. [`operators`]: what operators ask.
 //! - [`snapshots`]: takes snapshots of sessions; [`recovery`]: restores sessions from them when a
 //!   worker is lost; [`replay`]: replays the batches since; [`restart`]: resumes the sessions of a
 //!   server that was restarted.
@@ -14,10 +14,12 @@
 
 mod attachment;
 mod batches;
+mod drains;
 mod lines;
 mod membership;
 mod memory;
 mod neighbours;
+mod operators;
 mod publishing;
 mod quotas;
 mod recovery;
@@ -30,6 +32,7 @@ mod trials;
 
 pub use restart::REJOIN_WITHIN;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gt_ir::message::{Answer, Failure, ServerToWorker, WorkerHello};
@@ -50,6 +53,7 @@ use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
 use crate::rules::Rules;
 use crate::scheduler::Scheduler;
+use crate::sessions::ClientSession;
 use crate::waiting;
 use attachment::WaitingClient;
 use trials::Trials;
@@ -106,6 +110,9 @@ pub struct Dispatcher {
     library: Publications,
     /// The clients that wait for a session that another one holds.
     waiting: Vec<WaitingClient>,
+    /// The weights of users that operators have set, and the users that they have paused.
+    weights: BTreeMap<String, u32>,
+    paused: BTreeSet<String>,
     /// The last numbers that a predecessor, whose journal was read, may have assigned.
     predecessor: Option<LastNumbers>,
     outbox: PeerOutbox,
@@ -132,6 +139,8 @@ impl Dispatcher {
             journal: JournalBuffer::default(),
             library: Publications::default(),
             waiting: Vec::new(),
+            weights: BTreeMap::new(),
+            paused: BTreeSet::new(),
             predecessor: None,
             outbox: PeerOutbox::default(),
         }
@@ -197,9 +206,11 @@ impl Dispatcher {
     /// whose time is over.
     pub fn tick(&mut self, now: Duration) {
         self.end_unrestored(now);
-        let limit = self.limits.worker_wait;
         let is_empty = self.peers.workers.len() == 0;
-        for session in self.peers.sessions.iter_mut() {
+        for peer in self.peers.sessions.peers() {
+            let Some(session) = self.peers.sessions.get(peer) else { continue };
+            let limit = self.worker_wait(session);
+            let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
             if session.workerless_since(is_empty).is_some_and(|since| now >= since + limit) {
                 let returned = waiting::fail_all(session, &mut self.outbox, limit);
                 session.queue.workerless_since = session.has_queued().then_some(now);
@@ -209,6 +220,7 @@ impl Dispatcher {
         if self.limits.lineage.is_some() {
             self.take_snapshots(now);
         }
+        self.continue_drains(now);
         self.resume_ready(now);
         self.begin_trials(now);
         self.end_overdue(now);
@@ -224,8 +236,8 @@ impl Dispatcher {
     /// memory, or has a time limit.
     pub fn next_deadline(&self) -> Option<Duration> {
         let is_empty = self.peers.workers.len() == 0;
-        let since = self.peers.sessions.iter().filter_map(|it| it.workerless_since(is_empty)).min();
-        let waiting = since.map(|since| since + self.limits.worker_wait);
+        let late = |it: &ClientSession| Some(it.workerless_since(is_empty)? + self.worker_wait(it));
+        let waiting = self.peers.sessions.iter().filter_map(late).min();
         let with_workers = self.peers.sessions.iter().filter(|session| session.has_worker());
         let lineages = with_workers.filter_map(|session| session.lineage.as_ref());
         // While a session is on trial, no snapshots are taken.
@@ -240,6 +252,7 @@ impl Dispatcher {
         own.chain(self.next_trial())
             .chain(self.next_waiting())
             .chain(self.next_publication_end())
+            .chain(self.next_drain())
             .min()
     }
 

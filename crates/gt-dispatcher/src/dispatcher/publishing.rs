@@ -207,6 +207,17 @@ impl Dispatcher {
         }
     }
 
+    /// Returns the publications that have values on this worker and on none that stays.
+    pub(super) fn leaving_publications(&self, worker: WorkerId) -> Vec<String> {
+        let stays = |id: &WorkerId| *id != worker && self.peers.workers.stays(*id);
+        let leaves = |of: &PublishedSlot| match of.storing {
+            Some((host, copy)) => host == worker || copy == Some(worker),
+            None => of.holders.contains(&worker) && !of.holders.iter().any(stays),
+        };
+        let leaving = self.library.iter().filter(|it| it.slots.iter().any(leaves));
+        leaving.map(Publication::version_name).collect()
+    }
+
     /// Forwards values of a publication to the workers that need them and that the holder cannot
     /// reach.
     pub(super) fn forward_values(&mut self, backup: &Backup) {

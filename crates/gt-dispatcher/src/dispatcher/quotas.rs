@@ -101,7 +101,8 @@ impl Dispatcher {
 
     /// Sets the policy, for connected sessions too. Returns descriptions of what already exceeds
     /// it: nothing is taken from sessions that have too much, but they get no more.
-    pub fn set_rules(&mut self, now: Duration, rules: Rules) -> Vec<String> {
+    pub fn set_rules(&mut self, now: Duration, mut rules: Rules) -> Vec<String> {
+        rules.weights.clone_from(&self.weights);
         let divided = (self.rules.policy_kind != rules.policy_kind).then_some(rules.policy_kind);
         self.has_time_limits = rules.has_time_limits();
         self.rules = rules;
@@ -127,6 +128,7 @@ impl Dispatcher {
         let all = sessions.iter().map(|session| &session.identity);
         let weights = all.map(|identity| (identity.number, &identity.entitlement));
         shares.set_policy(now, self.rules.policy_kind, weights);
+        self.end_revoked(now);
         let exceeded = self.exceeded();
         for text in &exceeded {
             self.observability.write(
@@ -195,10 +197,14 @@ impl Dispatcher {
     /// Returns what a new session is entitled to.
     ///
     /// # Errors
-    /// The user, the team or the key has as many sessions as it may have.
+    /// The user's key is revoked; or the user, the team or the key has as many sessions as it may
+    /// have.
     pub(super) fn entitle(&self, hello: &ClientHello) -> Result<Entitlement, String> {
         let user = hello.badge.as_ref().map(|badge| (&*badge.user, &*badge.team));
         let (user, team) = user.unwrap_or_default();
+        if let Some(reason) = self.revoked(user) {
+            return Err(reason);
+        }
         for (holder, rule) in self.rules.of(user, team) {
             let Some(most) = rule.sessions else { continue };
             let own =
@@ -233,9 +239,13 @@ impl Dispatcher {
     }
 
     /// Returns the workers that sessions of a user may be on: those that the user's sessions are on
-    /// already, then the others with the fewest sessions, up to the policy's number.
+    /// already, then the others with the fewest sessions, up to the policy's number. Workers that are
+    /// to end are not among them, unless all are.
     pub(super) fn allowed_hosts(&self, entitlement: &Entitlement) -> Vec<Host> {
         let mut allowed: Vec<_> = self.peers.workers.iter().collect();
+        if allowed.iter().any(|worker| worker.drain.is_none()) {
+            allowed.retain(|worker| worker.drain.is_none());
+        }
         for (holder, rule) in self.rules.of(&entitlement.user, &entitlement.team) {
             let Some(most) = rule.workers else { continue };
             let is_used = |host| {

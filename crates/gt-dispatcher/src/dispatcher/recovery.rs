@@ -16,6 +16,9 @@ use crate::planner::PlanCache;
 use crate::sessions::{ClientSession, Phase};
 use crate::workers::RegisteredWorker;
 
+/// How long sessions wait for a drained worker to be started again with their tensors.
+pub const DRAINED_WAIT: Duration = Duration::from_secs(3600);
+
 /// What the loss of a worker costs a session.
 pub(super) enum Survival {
     /// Nothing: the session did not use the worker, or is restored.
@@ -247,10 +250,24 @@ impl Dispatcher {
             && lineage.is_some_and(|lineage| lineage.base_on(is_connected).is_err())
     }
 
+    /// Returns how long a session waits for a worker: longer for one that was drained, and has its
+    /// tensors.
+    pub(super) fn worker_wait(&self, session: &ClientSession) -> Duration {
+        let limit = self.limits.worker_wait;
+        let workers = &self.peers.workers;
+        if workers.drained.is_empty() || !session.phase.is_rewound() {
+            return limit;
+        }
+        let is_drained = |id: &WorkerId| workers.drained.contains(id);
+        let base = session.lineage.as_ref().and_then(|lineage| lineage.base.as_ref().ok());
+        let waits = base.is_some_and(|base| base.workers().iter().any(is_drained));
+        if waits { limit.max(DRAINED_WAIT) } else { limit }
+    }
+
     /// Ends the sessions that have waited too long for workers that hold their values.
     pub(super) fn end_unrestored(&mut self, now: Duration) {
-        let limit = self.limits.worker_wait;
         let is_late = |session: &&ClientSession| {
+            let limit = self.worker_wait(session);
             self.lacks_copies(session)
                 && session.queue.workerless_since.is_some_and(|since| now >= since + limit)
         };
@@ -263,6 +280,8 @@ impl Dispatcher {
             .collect();
         for peer in late {
             let names = self.missing_workers(peer).join(", ");
+            let limit = self.peers.sessions.get(peer).map(|session| self.worker_wait(session));
+            let limit = limit.unwrap_or_default();
             let reason = format!(
                 "its tensors could not be restored: the workers {names}, which have them in their --state, were not started again within {} s",
                 limit.as_secs_f64()

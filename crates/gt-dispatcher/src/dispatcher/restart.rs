@@ -11,6 +11,7 @@ use gt_ir::publication::is_publication;
 use gt_ir::{Incarnation, SessionId, StreamNumbers, WorkerId};
 
 use super::Dispatcher;
+use super::recovery::DRAINED_WAIT;
 use crate::journal::{
     BaseRecord, History, JournalRecord, SessionHistory, SnapshotState, StoredCopy,
 };
@@ -247,7 +248,8 @@ impl Dispatcher {
     pub(super) fn resume_ready(&mut self, now: Duration) {
         let since = self.peers.workers.expecting_since();
         if since.is_some_and(|since| now >= since + REJOIN_WITHIN) {
-            for id in self.peers.workers.forget_expected() {
+            let keep_drained = since.is_some_and(|since| now < since + DRAINED_WAIT);
+            for id in self.peers.workers.forget_expected(keep_drained) {
                 self.journal.add(|| JournalRecord::WorkerLost { id });
             }
         }

@@ -19,6 +19,7 @@ impl Dispatcher {
             FromPeer::Client(message) => self.handle_client(now, peer, message),
             FromPeer::Worker(message) => self.handle_worker(now, peer, message),
             FromPeer::Watcher(message) => self.handle_watcher(now, peer, message),
+            FromPeer::Operator(message) => self.operate(now, peer, message),
             FromPeer::Goodbye(_) => {
                 if let Some(worker) = self.peers.workers.get_mut(peer) {
                     worker.is_stopped = true;
@@ -122,6 +123,7 @@ impl Dispatcher {
             WorkerToServer::Needs { publication, slot } => {
                 self.values_needed(now, peer, publication, slot);
             }
+            WorkerToServer::Drain { within } => self.worker_leaves(now, peer, within),
             WorkerToServer::Events { events, dropped } => {
                 let peers = &self.peers;
                 self.observability.take_worker_events(now, peer, events, dropped, peers);

@@ -138,24 +138,42 @@ impl Dispatcher {
         hosts
     }
 
-    /// Moves slots from workers that host several to workers with fewer: the session resumes there
-    /// from the snapshot that was just taken.
+    /// Returns whether any of these workers is not to end.
+    pub(super) fn has_others(&self, hosts: &[Host]) -> bool {
+        hosts.iter().any(|host| self.peers.workers.stays(host.worker))
+    }
+
+    /// Moves slots off workers that are to end, and from workers that host several to workers with
+    /// fewer: the session resumes there from the snapshot that was just taken.
     pub(super) fn rebalance_slots(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.peers.sessions.get(peer) else { return };
         let hosts = self.hosts_of(session);
+        let may_leave = self.has_others(&hosts);
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         lineage.rebalance_done();
         let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
         let slots = &mut session.planning.catalogue.slots;
-        let moves = slots.rebalanced(&hosts);
+        let mut after = slots.clone();
+        if may_leave {
+            let leaving = self.peers.workers.iter().filter(|worker| worker.drain.is_some());
+            for worker in leaving {
+                after.remove(worker.id, &hosts, |slot| lineage.keeper(slot));
+            }
+        }
+        for (slot, host) in after.rebalanced(&hosts) {
+            after.move_to(slot, host);
+        }
+        let moves: Vec<(SlotId, WorkerId)> = after
+            .all()
+            .filter(|slot| after.host(*slot) != slots.host(*slot))
+            .filter_map(|slot| Some((slot, after.host(slot)?)))
+            .collect();
         if moves.is_empty() || lineage.base_on(is_connected).is_err() {
             return;
         }
         let (before, arithmetics) = (slots.home_worker(), slots.arithmetics());
-        for (slot, host) in &moves {
-            slots.move_to(*slot, *host);
-        }
+        *slots = after;
         let after = slots.home_worker();
         if before != after {
             before.into_iter().for_each(|worker| self.peers.workers.release(worker));
@@ -164,8 +182,7 @@ impl Dispatcher {
         self.journal.extend(|| session.slots_record());
         let number = |slot: SlotId| session.planning.catalogue.slots.number(slot).unwrap_or(slot.0);
         let name = |id: WorkerId| self.peers.workers.name_of(id);
-        let moved =
-            moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(to.worker)));
+        let moved = moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(*to)));
         let text = format!("slots move: {}", moved.collect::<Vec<_>>().join(", "));
         // Whether the base can be restored was checked above.
         let _ = self.recover(now, peer, RecoveryCause::Rebalanced(&text));
@@ -192,13 +209,13 @@ impl Dispatcher {
         else {
             return;
         };
-        let is_connected = |worker: WorkerId| self.peers.workers.by_id(worker).is_some();
-        for (slot, holder) in lineage.single_copies(is_connected) {
-            let Some(to) = self.peers.workers.keeper(holder, &lineage.unreachable) else {
-                continue;
-            };
+        let workers = &self.peers.workers;
+        let is_connected = |worker: WorkerId| workers.by_id(worker).is_some();
+        for (slot, holder) in lineage.single_copies(is_connected, |worker| workers.stays(worker)) {
+            let to = workers.keeper(holder, &lineage.unreachable);
+            let Some(to) = to.filter(|to| workers.stays(*to)) else { continue };
             let Some(snapshot) = lineage.copy_to(slot, to) else { continue };
-            let Some(holder) = self.peers.workers.by_id(holder) else { continue };
+            let Some(holder) = workers.by_id(holder) else { continue };
             let message =
                 ServerToWorker::HandOver { session: identity.number, slot, snapshot, to: Some(to) };
             self.outbox.push(holder.peer, message);

@@ -76,7 +76,10 @@ impl Dispatcher {
         let mut copies = BTreeMap::new();
         for slot in catalogue.slots.all().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };
-            let keeper = self.peers.workers.keeper(host, &lineage.unreachable);
+            let workers = &self.peers.workers;
+            let own = workers.by_id(host).filter(|it| it.is_saving()).map(|it| it.id);
+            // A worker that is drained and is the only one keeps the values in its own folder.
+            let keeper = workers.keeper(host, &lineage.unreachable).or(own);
             copies.insert(slot, SlotCopy { host, keeper, bytes: 0, kept: None });
         }
         let state = SnapshotState {
@@ -90,6 +93,9 @@ impl Dispatcher {
         let session = identity.number;
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
+            if keeper == Some(copy.host) {
+                self.streams.push(*slot, WorkerCommand::Slots(catalogue.slots.hosts()));
+            }
             let most = if keeper.is_some() { u64::MAX } else { lineage.max_kept_bytes() };
             let (number, published) = (snapshot, None);
             let command = snapshot::Snapshot { session, number, keeper, most, published };
@@ -162,12 +168,9 @@ impl Dispatcher {
                 (Ok(_), _) => {
                     lineage.handovers.remove(&slot);
                     lineage.copying.remove(&slot);
-                    let is_connected = |worker| self.peers.workers.by_id(worker).is_some();
+                    let stays = |worker| self.peers.workers.stays(worker);
                     if let Some(from) = from
-                        && lineage
-                            .base
-                            .as_mut()
-                            .is_ok_and(|base| base.has_copy(slot, from, is_connected))
+                        && lineage.base.as_mut().is_ok_and(|base| base.has_copy(slot, from, stays))
                         && let Some(record) = lineage.base_record(session, queue.received)
                     {
                         self.journal.add(|| record);

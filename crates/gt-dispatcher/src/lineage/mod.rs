@@ -67,6 +67,8 @@ pub(crate) struct Lineage {
     pace: Pace,
     /// Whether a snapshot is needed soon, because values of the base exist in one place only.
     pub lacks_second_copy: bool,
+    /// Why the last snapshot failed; empty once another is complete.
+    pub failure: String,
     /// The slots whose values are being transferred to their workers.
     pub handovers: BTreeMap<SlotId, HandOver>,
     /// The slots whose values are being copied to a second worker, and that worker.
@@ -101,6 +103,7 @@ impl Lineage {
             last: 0,
             pace: Pace::default(),
             lacks_second_copy: false,
+            failure: String::new(),
             handovers: BTreeMap::new(),
             copying: BTreeMap::new(),
             rebalance_since: None,
@@ -117,6 +120,11 @@ impl Lineage {
     /// Sets the limit on the bytes of the stored stream.
     pub fn set_byte_limit(&mut self, bytes: u64) {
         self.limits.bytes = bytes;
+    }
+
+    /// Returns the number of the last snapshot that was begun.
+    pub fn last_snapshot(&self) -> u64 {
+        self.last
     }
 
     /// Returns whether a snapshot is to be taken, of a session that has used this device time.
@@ -189,6 +197,7 @@ impl Lineage {
         self.log.forget_before(done.planned);
         self.suspicion.forget_before(done.planned);
         self.lacks_second_copy = false;
+        self.failure.clear();
         self.copying.clear();
         // The slots have taken the snapshot after what was handed over to them.
         self.handovers.clear();
@@ -202,6 +211,7 @@ impl Lineage {
     pub fn abandon(&mut self, reason: &str) -> bool {
         let Some(failed) = self.pending.take() else { return false };
         self.pace.fail();
+        self.failure = reason.to_string();
         self.blocks.extend(failed.blocks);
         if self.base.is_ok() && self.log.bytes() <= self.limits.bytes {
             return false;

@@ -3,7 +3,7 @@
 
 use gt_ir::{SlotId, WorkerId};
 
-use super::Lineage;
+use super::{Lineage, SlotCopy};
 
 impl Lineage {
     /// Requests that slots move after the next snapshot: some workers host several while others
@@ -25,17 +25,32 @@ impl Lineage {
         is_fresh && self.is_quiescent() && self.handovers.is_empty()
     }
 
-    /// Returns the slots whose values in the base only one worker holds, and that worker.
+    /// Returns the slots whose values in the base only one of the workers that stay holds, and that
+    /// worker; or only workers that are to end, and one of them.
     pub fn single_copies(
         &mut self,
         is_connected: impl Fn(WorkerId) -> bool,
+        stays: impl Fn(WorkerId) -> bool,
     ) -> Vec<(SlotId, WorkerId)> {
-        self.copying.retain(|_, to| is_connected(*to));
+        self.copying.retain(|_, to| stays(*to));
         let Ok(base) = &self.base else { return Vec::new() };
         let free = base.copies.iter().filter(|(slot, _)| {
             !self.copying.contains_key(slot) && !self.handovers.contains_key(slot)
         });
-        free.filter_map(|(slot, copy)| Some((*slot, copy.only_holder(&is_connected)?))).collect()
+        let holder = |copy: &SlotCopy| {
+            copy.only_holder(&stays).or_else(|| copy.leaving_holder(&is_connected, &stays))
+        };
+        free.filter_map(|(slot, copy)| Some((*slot, holder(copy)?))).collect()
+    }
+
+    /// Returns whether values of the base are on workers that are to end alone.
+    pub fn is_leaving(
+        &self,
+        is_connected: impl Fn(WorkerId) -> bool,
+        stays: impl Fn(WorkerId) -> bool,
+    ) -> bool {
+        let mut copies = self.base.as_ref().into_iter().flat_map(|base| base.copies.values());
+        copies.any(|copy| copy.leaving_holder(&is_connected, &stays).is_some())
     }
 
     /// Returns whether any of these workers holds the only copy of values of the base.

@@ -112,6 +112,17 @@ impl SlotCopy {
         let is_alone = self.kept.is_none() && !holders.any(is_connected);
         is_alone.then_some(first)
     }
+
+    /// Returns a worker that holds a copy, if all that do are to end.
+    pub fn leaving_holder(
+        &self,
+        is_connected: impl Fn(WorkerId) -> bool,
+        stays: impl Fn(WorkerId) -> bool,
+    ) -> Option<WorkerId> {
+        let mut holders = [Some(self.host), self.keeper].into_iter().flatten();
+        let is_safe = self.kept.is_some() || holders.clone().any(stays);
+        if is_safe { None } else { holders.find(|worker| is_connected(*worker)) }
+    }
 }
 
 impl SessionSnapshot {

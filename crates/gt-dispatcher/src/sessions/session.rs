@@ -57,6 +57,8 @@ pub(crate) struct Identity {
     pub held_since: Duration,
     /// Whether it has no client.
     pub is_detached: bool,
+    /// Whether an operator has paused it: nothing of it is planned.
+    pub is_paused: bool,
     /// The session's weights, priority and quotas on each worker.
     pub entitlement: Entitlement,
 }
@@ -109,6 +111,7 @@ impl Identity {
             name: None,
             held_since: now,
             is_detached: false,
+            is_paused: false,
             entitlement,
         };
         identity.rename(name);
@@ -281,6 +284,7 @@ impl ClientSession {
     pub fn is_ready(&self, window: u64) -> bool {
         let home = self.planning.catalogue.slots.home();
         !self.queue.batches.is_empty()
+            && !self.identity.is_paused
             && self.has_worker()
             && self.unread.has_room()
             && !self.phase.is_rewound()

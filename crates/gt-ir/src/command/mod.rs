@@ -231,9 +231,7 @@ impl ClientCommand {
     pub fn is_momentary(&self) -> bool {
         matches!(
             self,
-            ClientCommand::Status { .. }
-                | ClientCommand::Cancel { .. }
-                | ClientCommand::Detach(_)
+            ClientCommand::Status { .. } | ClientCommand::Cancel { .. } | ClientCommand::Detach(_)
         )
     }
 

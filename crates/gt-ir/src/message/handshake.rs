@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::kinds;
+use super::resume::{Attach, Process, Resume};
 use crate::command::StreamNumbers;
 use crate::fabric::Fabric;
 use crate::ids::WorkerId;
-use crate::instruction::RequestId;
 use crate::origin::SessionOrigin;
 use crate::record;
 
@@ -19,14 +19,18 @@ pub enum Role {
     Client,
     Worker,
     Watcher,
+    Operator,
 }
 
 impl Role {
+    pub const ALL: [Role; 4] = [Role::Client, Role::Worker, Role::Watcher, Role::Operator];
+
     pub const fn name(self) -> &'static str {
         match self {
             Role::Client => "client",
             Role::Worker => "worker",
             Role::Watcher => "watcher",
+            Role::Operator => "operator",
         }
     }
 }
@@ -43,9 +47,15 @@ pub enum Hello {
     Client(ClientHello),
     Worker(WorkerHello),
     Watcher(WatcherHello),
+    Operator(OperatorHello),
 }
 
-record!(enum Hello { 0 => Client(hello), 1 => Worker(hello), 2 => Watcher(hello) });
+record!(enum Hello {
+    0 => Client(hello),
+    1 => Worker(hello),
+    2 => Watcher(hello),
+    3 => Operator(hello),
+});
 
 impl Hello {
     pub fn role(&self) -> Role {
@@ -53,6 +63,7 @@ impl Hello {
             Hello::Client(_) => Role::Client,
             Hello::Worker(_) => Role::Worker,
             Hello::Watcher(_) => Role::Watcher,
+            Hello::Operator(_) => Role::Operator,
         }
     }
 
@@ -61,6 +72,7 @@ impl Hello {
             Hello::Client(hello) => hello.protocol,
             Hello::Worker(hello) => hello.protocol,
             Hello::Watcher(hello) => hello.protocol,
+            Hello::Operator(hello) => hello.protocol,
         }
     }
 
@@ -70,6 +82,7 @@ impl Hello {
             Hello::Client(hello) => &hello.origin.program,
             Hello::Worker(hello) => &hello.name,
             Hello::Watcher(hello) => &hello.name,
+            Hello::Operator(hello) => &hello.name,
         }
     }
 
@@ -78,7 +91,7 @@ impl Hello {
         match self {
             Hello::Client(hello) => hello.badge.as_deref(),
             Hello::Watcher(hello) => hello.badge.as_deref(),
-            Hello::Worker(_) => None,
+            Hello::Worker(_) | Hello::Operator(_) => None,
         }
     }
 }
@@ -89,9 +102,10 @@ pub enum Welcome {
     Client(ClientWelcome),
     Worker(WorkerWelcome),
     Watcher,
+    Operator,
 }
 
-record!(enum Welcome { 0 => Client(welcome), 1 => Worker(welcome), 2 => Watcher });
+record!(enum Welcome { 0 => Client(welcome), 1 => Worker(welcome), 2 => Watcher, 3 => Operator });
 
 kinds!(Hello, Welcome);
 
@@ -220,6 +234,23 @@ impl WatcherHello {
     }
 }
 
+/// An operator's hello.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OperatorHello {
+    pub protocol: Protocol,
+    /// The name of its process.
+    pub name: String,
+}
+
+record!(struct OperatorHello { protocol, name });
+
+impl OperatorHello {
+    /// Returns the hello of an operator of this build.
+    pub fn new(name: impl Into<String>) -> OperatorHello {
+        OperatorHello { protocol: Protocol::current(), name: name.into() }
+    }
+}
+
 /// The welcome of a client.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ClientWelcome {
@@ -274,6 +305,10 @@ record!(struct WorkerWelcome { worker, name, token, grace, is_renewed });
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WatcherWelcome;
 
+/// The welcome of an operator, which needs to know nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OperatorWelcome;
+
 /// Connects a role's hello and welcome with [`Hello`] and [`Welcome`].
 macro_rules! handshakes {
     ($($role:ident: $hello:ident -> $welcome:ident $(($value:ident))?),+ $(,)?) => {
@@ -309,56 +344,8 @@ handshakes! {
     Client: ClientHello -> ClientWelcome(welcome),
     Worker: WorkerHello -> WorkerWelcome(welcome),
     Watcher: WatcherHello -> WatcherWelcome,
+    Operator: OperatorHello -> OperatorWelcome,
 }
-
-/// A process on its machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Process {
-    pub pid: u32,
-    /// When it started, in the system's clock ticks.
-    pub start: u64,
-}
-
-record!(struct Process { pid, start });
-
-/// A client's session before its connection was lost, and its message counts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Resume {
-    /// A secret that only the client received.
-    pub token: u128,
-    /// The number of the other end's messages that it has received.
-    pub received: u64,
-    /// The numbers of its own messages that it has sent, and that the other end has acknowledged.
-    pub sent: u64,
-    pub acknowledged: u64,
-    /// The number of its messages up to the last acknowledged one that a journal records: a stream.
-    pub recorded: u64,
-    /// The requests whose answers it waits for.
-    pub waits: Vec<RequestId>,
-}
-
-record!(struct Resume { token, received, sent, acknowledged, recorded, waits });
-
-impl Resume {
-    /// Returns the value for a new client.
-    pub fn new(token: u128) -> Resume {
-        Resume { token, ..Resume::default() }
-    }
-}
-
-/// A request to continue with a session by its name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Attach {
-    pub name: String,
-    /// Begin the session if there is none of this name.
-    pub or_create: bool,
-    /// Take the session from the program that holds it.
-    pub take_over: bool,
-    /// The token of a session that was detached as private.
-    pub token: Option<u128>,
-}
-
-record!(struct Attach { name, or_create, take_over, token });
 
 /// Identifies a client's user.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -371,13 +358,6 @@ pub struct Badge {
 }
 
 record!(struct Badge { user, team, proof });
-
-/// Returns whether two tokens are equal, in constant time.
-pub fn is_same_token(one: u128, other: u128) -> bool {
-    let differences = one.to_ne_bytes().into_iter().zip(other.to_ne_bytes());
-    let all = differences.fold(0, |all, (left, right)| all | (left ^ right));
-    std::hint::black_box(all) == 0
-}
 
 /// Returns a hash of the instruction set: names, ids, arities and attributes.
 fn schema() -> u64 {

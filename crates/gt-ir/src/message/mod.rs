@@ -1,9 +1,11 @@
-//! The protocol: the messages between clients, the server, workers and watchers, an enum for each
+//! The protocol: the messages between clients, the server, workers, watchers and operators, an enum for each
 //! direction.
 //!
-//! - [`handshake`]: how a link begins: a hello for each role, and its welcome.
+//! - [`handshake`]: how a link begins: a hello for each role, and its welcome; [`resume`]: how a client
+//!   continues with a session.
 //! - [`client`]: between a client and the server; [`worker`]: between a worker and the server;
-//!   [`neighbour`]: between two workers; [`watcher`]: between a watcher and the server.
+//!   [`neighbour`]: between two workers; [`watcher`]: between a watcher and the server;
+//!   [`operator`]: between an operator and the server.
 //! - [`link`]: what the ends of a link say about the link itself.
 //!
 //! Each type of message has a [`Kind`] on the wire, so that a message that travels in the wrong
@@ -13,17 +15,21 @@ pub mod client;
 pub mod handshake;
 pub mod link;
 pub mod neighbour;
+pub mod operator;
+pub mod resume;
 pub mod watcher;
 pub mod worker;
 
 pub use client::{Answer, ClientToServer, FoundPublication, LARGE_VALUE, Reply, ServerToClient};
 pub use handshake::{
-    Attach, Badge, ClientHello, ClientWelcome, Handshake, Hello, PROTOCOL_VERSION, Process,
-    Protocol, Resume, Role, WatcherHello, WatcherWelcome, Welcome, WorkerHello, WorkerWelcome,
-    is_same_token,
+    Badge, ClientHello, ClientWelcome, Handshake, Hello, OperatorHello, OperatorWelcome,
+    PROTOCOL_VERSION, Protocol, Role, WatcherHello, WatcherWelcome, Welcome, WorkerHello,
+    WorkerWelcome,
 };
 pub use link::{Acknowledge, Frame, Goodbye};
 pub use neighbour::WorkerToWorker;
+pub use operator::{OperatorToServer, ServerToOperator};
+pub use resume::{Attach, Process, Resume, is_same_token};
 pub use watcher::{Named, ServerToWatcher, WatcherToServer};
 pub use worker::{ServerToWorker, WorkerToServer};
 
@@ -53,10 +59,12 @@ pub enum Kind {
     WorkerToWorker = 9,
     WatcherToServer = 10,
     ServerToWatcher = 11,
+    OperatorToServer = 12,
+    ServerToOperator = 13,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Acknowledge,
@@ -68,6 +76,8 @@ impl Kind {
         Kind::WorkerToWorker,
         Kind::WatcherToServer,
         Kind::ServerToWatcher,
+        Kind::OperatorToServer,
+        Kind::ServerToOperator,
     ];
 
     /// Returns the kind with a number on the wire.
@@ -90,6 +100,8 @@ impl fmt::Display for Kind {
             Kind::WorkerToWorker => "a message from a worker to a worker",
             Kind::WatcherToServer => "a message from a watcher to a server",
             Kind::ServerToWatcher => "a message from a server to a watcher",
+            Kind::OperatorToServer => "a message from an operator to a server",
+            Kind::ServerToOperator => "a message from a server to an operator",
         })
     }
 }

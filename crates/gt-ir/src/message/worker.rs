@@ -64,6 +64,9 @@ pub enum ServerToWorker {
     Release { token: u128 },
     /// Turns the worker's events on or off; `sent` is the server's time.
     Observe { on: bool, sent: Duration },
+    /// The worker's drain is done, and a goodbye follows (`None`); or it was refused or given up, for
+    /// this reason.
+    DrainEnded { refused: Option<String> },
 }
 
 record!(enum ServerToWorker {
@@ -84,6 +87,7 @@ record!(enum ServerToWorker {
     15 => WorkerLost { worker, name },
     16 => Release { token },
     17 => Observe { on, sent },
+    18 => DrainEnded { refused },
 });
 
 /// From a worker to the server.
@@ -130,6 +134,8 @@ pub enum WorkerToServer {
     Events { events: Vec<(Incarnation, Event)>, dropped: u64 },
     /// A lane waits for values of a publication's slot that the worker does not have.
     Needs { publication: SessionId, slot: SlotId },
+    /// The worker is to be stopped after this time: what it has is handed over first.
+    Drain { within: Duration },
 }
 
 record!(enum WorkerToServer {
@@ -149,6 +155,7 @@ record!(enum WorkerToServer {
     14 => Report(report),
     15 => Events { events, dropped },
     16 => Needs { publication, slot },
+    17 => Drain { within },
 });
 
 kinds!(ServerToWorker, WorkerToServer);

@@ -75,13 +75,14 @@ impl<E: Engine> Turn<'_, E> {
                 None => self.lane.warmth.counts(self.device.engine.warmup()),
                 Some(_) => Vec::new(),
             };
-            let bytes =
-                self.snapshots.complete(owner, snapshot.number, Inventory { names, runs })?;
+            let inventory = Inventory { names, runs };
+            let bytes = self.snapshots.complete(owner, snapshot.number, inventory)?;
             keeping.is_kept = true;
-            if snapshot.published.is_some() && snapshot.keeper.is_none() {
-                // It has no copy.
-                let (Owner { session, slot }, snapshot) = (owner, snapshot.number);
-                let result = Ok(bytes);
+            let is_own = snapshot.keeper.is_some() && snapshot.keeper == self.lane.host(owner.slot);
+            if is_own || snapshot.published.is_some() && snapshot.keeper.is_none() {
+                // There is no other copy.
+                let Owner { session, slot } = owner;
+                let (snapshot, result) = (snapshot.number, Ok(bytes));
                 let stored = WorkerToServer::BackupStored { session, slot, snapshot, result };
                 self.out.push(Out::Server(stored));
                 return Ok(true);

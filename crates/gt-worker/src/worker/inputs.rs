@@ -60,7 +60,9 @@ impl<E: Engine> Worker<E> {
             ServerToWorker::Neighbour { worker, .. } => self.lost.remove(worker),
             ServerToWorker::WorkerLost { worker, name } => self.lose(worker, &name),
             // The driver owns the blocks and the clock.
-            ServerToWorker::Release { .. } | ServerToWorker::Observe { .. } => {}
+            ServerToWorker::Release { .. }
+            | ServerToWorker::Observe { .. }
+            | ServerToWorker::DrainEnded { .. } => {}
         }
     }
 

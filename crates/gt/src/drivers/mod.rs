@@ -2,7 +2,7 @@
 //!
 //! - [`embedded`]: all cores in one process; [`network`]: one process each.
 //! - [`files`]: work on files beside a worker's turns; [`memory`]: how much a worker may use.
-//! - [`watch`]: a watcher of either, from another process.
+//! - [`watch`]: a watcher of either, from another process. [`operate`]: an operator of a server.
 //! - [`run_ahead`]: how much of a session may be in flight.
 //! - [`origin`]: the program of this process, as its sessions name it.
 //! - [`system`]: what they ask the operating system.
@@ -14,6 +14,7 @@ mod issues;
 mod log;
 pub mod memory;
 pub mod network;
+pub mod operate;
 mod origin;
 mod run_ahead;
 mod sharding;

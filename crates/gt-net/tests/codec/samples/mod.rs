@@ -3,6 +3,7 @@
 mod commands;
 mod exchanges;
 mod observability;
+mod operators;
 mod templates;
 
 use std::fmt::Debug;
@@ -15,9 +16,9 @@ use gt_ir::entitlement::{
 use gt_ir::message::FoundPublication;
 use gt_ir::message::{
     Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
-    Hello, Message, Named, Process, Protocol, Reply, Resume, ServerToClient, ServerToWatcher,
-    ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello, WorkerToServer,
-    WorkerToWorker, WorkerWelcome,
+    Hello, Message, Named, OperatorHello, Process, Protocol, Reply, Resume, ServerToClient,
+    ServerToWatcher, ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello,
+    WorkerToServer, WorkerToWorker, WorkerWelcome,
 };
 use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
@@ -32,6 +33,7 @@ pub use commands::{client_commands, worker_commands};
 use commands::{kept, written};
 use exchanges::fabric;
 use observability::{events, explanation, report, status};
+use operators::{operator_to_server, server_to_operator};
 
 /// A message as frames.
 pub struct Sample {
@@ -54,6 +56,8 @@ pub fn samples() -> Vec<Sample> {
     all.add(worker_to_worker());
     all.add(watcher_to_server());
     all.add(server_to_watcher());
+    all.add(operator_to_server());
+    all.add(server_to_operator());
     all.0
 }
 
@@ -155,6 +159,7 @@ fn hellos() -> Vec<Hello> {
             token: Some(7),
         }),
         Hello::Watcher(WatcherHello { protocol, name: "n".into(), badge: badge() }),
+        Hello::Operator(OperatorHello { protocol, name: "n".into() }),
     ]
 }
 
@@ -186,6 +191,7 @@ fn welcomes() -> Vec<Welcome> {
             is_renewed: true,
         }),
         Welcome::Watcher,
+        Welcome::Operator,
     ]
 }
 
@@ -278,6 +284,7 @@ fn worker_to_server() -> Vec<WorkerToServer> {
             events: events().into_iter().map(|event| (Incarnation(9), event)).collect(),
             dropped: 3,
         },
+        WorkerToServer::Drain { within: Duration::from_secs(25) },
     ]
 }
 
@@ -320,6 +327,7 @@ pub fn server_to_worker() -> Vec<ServerToWorker> {
         ServerToWorker::WorkerLost { worker: WorkerId(3), name: "w3".into() },
         ServerToWorker::Release { token: u128::MAX },
         ServerToWorker::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
+        ServerToWorker::DrainEnded { refused: Some("it is the last".into()) },
     ]
 }
 

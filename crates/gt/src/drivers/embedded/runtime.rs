@@ -250,7 +250,7 @@ impl Runtime {
                 answer.into_iter().for_each(|it| self.dispatcher.put((CLIENT, it.into())));
             }
             ToPeer::Worker(message) => self.tell_worker(peer.number as usize, message),
-            message @ ToPeer::Watcher(_) => self.watching.send(peer, message),
+            it @ (ToPeer::Watcher(_) | ToPeer::Operator(_)) => self.watching.send(peer, it),
             message @ (ToPeer::Welcome(_) | ToPeer::Goodbye(_)) => match (peer.role, message) {
                 (Role::Watcher, message) => self.watching.send(peer, message),
                 (Role::Client, ToPeer::Goodbye(goodbye)) => self.client.end(goodbye),

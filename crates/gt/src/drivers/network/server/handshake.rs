@@ -19,8 +19,11 @@ impl Server {
         mut hello: Hello,
     ) -> Result<(), NetError> {
         let role = hello.role();
-        let is_allowed =
-            |proven: &Proven| proven.role == role || proven.is_user && role == Role::Watcher;
+        // Operators and users may watch.
+        let is_allowed = |proven: &Proven| {
+            let may_watch = proven.is_user || proven.role == Role::Operator;
+            proven.role == role || may_watch && role == Role::Watcher
+        };
         if let Some(proven) = proven.filter(|proven| !is_allowed(proven)) {
             let (key, said) = (proven.role.name(), role.name());
             let reason = format!(

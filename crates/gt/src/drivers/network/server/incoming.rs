@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use gt_dispatcher::{FromPeer, PeerId};
 use gt_ir::message::{
-    Acknowledge, ClientToServer, Frame, Message, Role, WatcherToServer, WorkerToServer,
+    Acknowledge, ClientToServer, Frame, Message, OperatorToServer, Role, WatcherToServer,
+    WorkerToServer,
 };
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_net::NetError;
@@ -34,6 +35,10 @@ impl Server {
                 Role::Client => self.receive_from_client(peer, frames),
                 Role::Worker => self.receive_from_worker(peer, &frames),
                 Role::Watcher => codec::decode_frame::<WatcherToServer>(&frames).map(|frame| {
+                    self.handle(peer, frame);
+                    None
+                }),
+                Role::Operator => codec::decode_frame::<OperatorToServer>(&frames).map(|frame| {
                     self.handle(peer, frame);
                     None
                 }),

@@ -101,7 +101,7 @@ impl PeerTable {
                 hello.token.get_or_insert_with(resume::token);
                 (hello.machine.clone(), None)
             }
-            Hello::Watcher(_) => (String::new(), None),
+            Hello::Watcher(_) | Hello::Operator(_) => (String::new(), None),
         };
         self.by_link.insert(link.clone(), id);
         self.peers.insert(id, Peer { link: Some(link), machine, client });

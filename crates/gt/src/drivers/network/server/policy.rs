@@ -9,6 +9,7 @@
 //!   ada: {share: 2, memory: 16GB, sessions: 4, workers: 8, wall: 24h}
 //! keys:
 //!   ada@vision: {priority: 1}
+//! revoked: [eve, {user: bob, heir: ada}]
 //! ```
 
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ use gt_ir::entitlement::PolicyKind;
 
 use crate::environment::bytes;
 
-const KEYS: &[&str] = &["policy", "default", "teams", "users", "keys"];
+const KEYS: &[&str] = &["policy", "default", "teams", "users", "keys", "revoked"];
+const REVOKED: &[&str] = &["user", "heir"];
 const LIMITS: &[&str] =
     &["share", "priority", "memory", "sessions", "workers", "slots", "wall", "idle"];
 
@@ -51,7 +53,8 @@ pub fn read(path: &Path) -> Result<Rules, String> {
 pub fn parse(text: &str, file: &str) -> Result<Rules, ConfigError> {
     let root = tree::parse(text, file)?;
     let reader = Reader { file };
-    let entries = reader.map(&root, "the file", "policy, default, teams, users and keys")?;
+    let entries =
+        reader.map(&root, "the file", "policy, default, teams, users, keys and revoked")?;
     let mut rules = Rules::default();
     // Missing values of a user are the defaults, wherever these are in the file.
     for (key, value) in entries {
@@ -67,10 +70,50 @@ pub fn parse(text: &str, file: &str) -> Result<Rules, ConfigError> {
             "teams" => rules.teams = named(&reader, key, value, &plain)?,
             "users" => rules.users = named(&reader, key, value, &rules.default)?,
             "keys" => rules.keys = named(&reader, key, value, &plain)?,
+            "revoked" => rules.revoked = revoked(&reader, value)?,
             _ => return Err(reader.unknown(key, key.text.clone(), KEYS)),
         }
     }
     Ok(rules)
+}
+
+/// Reads the users whose keys are revoked, each with its heir, if one is named.
+fn revoked(
+    reader: &Reader,
+    value: &YamlValue,
+) -> Result<BTreeMap<String, Option<String>>, ConfigError> {
+    const ENTRY: &str = "a user, or {user: NAME, heir: NAME}";
+    let mut all = BTreeMap::new();
+    if value.is_null() {
+        return Ok(all);
+    }
+    let list = value.list().ok_or_else(|| reader.wrong(value, "revoked", "a list of users"))?;
+    for (index, entry) in list.iter().enumerate() {
+        let path = format!("revoked[{index}]");
+        if let Some(user) = entry.text() {
+            all.insert(user.to_string(), None);
+            continue;
+        }
+        let (mut user, mut heir) = (None, None);
+        for (key, value) in reader.map(entry, &path, ENTRY)? {
+            let path = format!("{path}.{}", key.text);
+            let name = value.text().map(str::to_string);
+            let name = name.ok_or_else(|| reader.wrong(value, &path, "a user's name"))?;
+            match key.text.as_str() {
+                "user" => user = Some(name),
+                "heir" => heir = Some((name, value, path)),
+                _ => return Err(reader.unknown(key, path, REVOKED)),
+            }
+        }
+        let user = user.ok_or_else(|| reader.wrong(entry, &path, ENTRY))?;
+        if let Some((name, value, path)) = &heir
+            && *name == user
+        {
+            return Err(reader.wrong(value, path, "another user than the revoked one"));
+        }
+        all.insert(user, heir.map(|(name, ..)| name));
+    }
+    Ok(all)
 }
 
 fn policy_kind(reader: &Reader, value: &YamlValue) -> Result<PolicyKind, ConfigError> {
@@ -207,6 +250,23 @@ mod tests {
     }
 
     #[test]
+    fn revoked_users_may_have_heirs() {
+        let rules = parse("revoked: [eve, {user: bob, heir: ada}]", "p.yaml").unwrap();
+        let wanted = [("bob".to_string(), Some("ada".to_string())), ("eve".to_string(), None)];
+        assert_eq!(rules.revoked, wanted.into());
+        for (text, wants) in [
+            ("revoked: eve", "p:1:10: 'revoked' is 'eve', expected a list of users"),
+            ("revoked: [{heir: ada}]", "expected a user, or {user: NAME, heir: NAME}"),
+            ("revoked: [{user: ada, hier: bob}]", "hint: did you mean 'heir'?"),
+            ("revoked: [{user: ada, heir: ada}]", "expected another user than the revoked one"),
+            ("revoked: [7]", "expected a user, or {user: NAME, heir: NAME}"),
+        ] {
+            let error = parse(text, "p").unwrap_err().to_string();
+            assert!(error.contains(wants), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn times_have_units() {
         let read = |text: &str| parse(&format!("default: {{{text}}}"), "p").map(|r| r.default);
         for (text, wants) in
@@ -230,7 +290,8 @@ mod tests {
         check("policy: fare\n", "p.yaml:1:9: 'policy' is 'fare', expected fair, fifo or priority");
         check(
             "user: {}\n",
-            "p.yaml:1:1: 'user' is not a known key, expected policy, default, teams, users, keys\n  \
+            "p.yaml:1:1: 'user' is not a known key, expected policy, default, teams, users, keys, \
+             revoked\n  \
              hint: did you mean 'users'?",
         );
         for zero in ["share: 0", "share: -1", "workers: 1.5", "sessions: many"] {

@@ -64,6 +64,7 @@ impl WorkerProcess {
                 self.blocks.release(*token);
                 return Ok(());
             }
+            ServerToWorker::DrainEnded { refused } => self.leave.ended(refused.take()),
             ServerToWorker::Observe { on, sent } => {
                 let (sent, here) = (*sent, self.started.elapsed());
                 self.core.observe(*on, here);

@@ -1,9 +1,10 @@
 //! A worker process.
 //!
-//! - [`incoming`]: handling messages. [`rejoin`]: waiting for a lost server, and reconnecting. [`state`]: the folder from which a
+//! - [`incoming`]: handling messages. [`leave`]: handing over what the worker has before it is stopped. [`rejoin`]: waiting for a lost server, and reconnecting. [`state`]: the folder from which a
 //!   restarted worker resumes.
 
 mod incoming;
+mod leave;
 mod rejoin;
 mod state;
 
@@ -22,6 +23,8 @@ use gt_net::{NetError, codec, descriptors, shm};
 use gt_worker::{Out, Work};
 use rustc_hash::FxHashSet;
 
+use self::leave::Leave;
+pub use self::leave::{WorkerAsk, WorkerOutcome};
 use self::state::StateFolder;
 use super::blocks::SharedBlocks;
 use super::neighbours::Neighbours;
@@ -53,6 +56,8 @@ pub struct WorkerOptions {
     pub spill_dir: Option<PathBuf>,
     /// The folder of its state, from which it resumes after a restart.
     pub state: Option<PathBuf>,
+    /// How long it may take to hand over what it has when it is asked to leave.
+    pub drain_within: Duration,
 }
 
 /// The number of file descriptors that a worker needs, for links to the server and from workers,
@@ -82,6 +87,7 @@ pub struct WorkerProcess {
     token: u128,
     grace: Duration,
     state: Option<StateFolder>,
+    leave: Leave,
 }
 
 /// How a worker reaches its server and identifies itself.
@@ -161,35 +167,37 @@ impl WorkerProcess {
             token,
             grace: welcome.grace,
             state,
+            leave: Leave::new(options.drain_within),
         })
     }
 
-    /// Serves until `stop`, which is called several times a second, returns true. Waits for a lost
-    /// server that keeps its state.
+    /// Serves until `ask`, which is called several times a second, asks it to stop, or it has left.
+    /// Waits for a lost server that keeps its state.
     ///
     /// # Errors
     /// The server is gone, or has disconnected the worker.
-    pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
+    pub fn run(&mut self, ask: &mut dyn FnMut() -> WorkerAsk) -> Result<WorkerOutcome, NetError> {
         loop {
-            match self.serve(stop) {
+            match self.serve(ask) {
+                Err(_) if self.leave.is_drained() => return Ok(WorkerOutcome::Drained),
                 // A server that says goodbye has a reason: do not reconnect.
                 Err(error) if self.grace.is_zero() || !self.link.is_lost() => return Err(error),
                 Err(error) => {
-                    if !self.rejoin(error, stop)? {
-                        return Ok(());
+                    if !self.rejoin(error, ask)? {
+                        return Ok(WorkerOutcome::Stopped);
                     }
                 }
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(WorkerOutcome::Stopped),
             }
         }
     }
 
-    fn serve(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
+    fn serve(&mut self, ask: &mut dyn FnMut() -> WorkerAsk) -> Result<(), NetError> {
         let mut asked = Instant::now();
         let mut is_busy = false;
         loop {
             if asked.elapsed() >= SLICE || !is_busy {
-                if stop() {
+                if !self.may_serve(ask())? {
                     break;
                 }
                 asked = Instant::now();

@@ -7,7 +7,7 @@ use gt_net::NetError;
 use gt_worker::{FileResult, Out};
 
 use super::state::StateFolder;
-use super::{ATTEMPT, FILES_WITHIN, PAUSE, WorkerProcess, WorkerRoute};
+use super::{ATTEMPT, FILES_WITHIN, PAUSE, WorkerAsk, WorkerProcess, WorkerRoute};
 use crate::drivers::files::FileDone;
 use crate::drivers::network;
 
@@ -19,7 +19,7 @@ impl WorkerProcess {
     pub(super) fn rejoin(
         &mut self,
         lost: NetError,
-        stop: &mut dyn FnMut() -> bool,
+        ask: &mut dyn FnMut() -> WorkerAsk,
     ) -> Result<bool, NetError> {
         let (since, mut pause) = (Instant::now(), PAUSE.0);
         tracing::warn!("{lost}; waiting {} s for it", self.grace.as_secs());
@@ -30,7 +30,8 @@ impl WorkerProcess {
         }
         self.take_written_snapshots();
         loop {
-            if stop() {
+            // There is no server to hand anything over.
+            if ask() != WorkerAsk::Nothing {
                 return Ok(false);
             }
             if since.elapsed() > self.grace {

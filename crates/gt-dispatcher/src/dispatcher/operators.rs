@@ -1,0 +1,260 @@
+//! What operators ask: drain a worker, end, pause and resume sessions, change a user's weight. And
+//! the end of sessions whose users' keys the policy revokes.
+
+use std::time::Duration;
+
+use gt_ir::WorkerId;
+use gt_ir::message::{OperatorToServer, ServerToClient, ServerToOperator};
+use gt_ir::nearest::nearest;
+
+use super::Dispatcher;
+use crate::drain::DrainAsker;
+use crate::observability::log::LineKind;
+use crate::peer::{PeerId, word};
+use crate::sessions::ClientSession;
+
+/// The most names that an error lists.
+const LISTED: usize = 12;
+
+/// Lists names, and suggests the nearest to the `given` one.
+fn known(given: &str, names: &[&str]) -> String {
+    let mut list = names.iter().take(LISTED).map(|name| format!("'{name}'")).collect::<Vec<_>>();
+    if names.len() > LISTED {
+        list.push("...".into());
+    }
+    match nearest(given, names) {
+        Some(near) => format!("{}\n  hint: did you mean '{near}'?", list.join(", ")),
+        None => list.join(", "),
+    }
+}
+
+impl Dispatcher {
+    /// Does what an operator asks, and answers.
+    pub(super) fn operate(&mut self, now: Duration, peer: PeerId, message: OperatorToServer) {
+        let request = message.request();
+        let details = format_args!("{message:?}");
+        let name = format!("operator{}", peer.number);
+        self.observability.write(now, LineKind::Recv, &name, "Operate", 0, details);
+        let result = match message {
+            OperatorToServer::Drain { worker, within, force, .. } => {
+                let asker = DrainAsker::Operator(peer, request);
+                let begun = self
+                    .worker_named(&worker)
+                    .and_then(|worker| self.drain(now, worker, asker, within, force));
+                match begun {
+                    // It is answered at its end.
+                    Ok(()) => return,
+                    Err(reason) => Err(reason),
+                }
+            }
+            OperatorToServer::EndSession { user, name, .. } => {
+                self.end_session_of(now, user.as_deref(), &name)
+            }
+            OperatorToServer::Weigh { user, weight, .. } => self.weigh(now, &user, weight),
+            OperatorToServer::Pause { user, name, is_paused, .. } => {
+                self.pause(now, user.as_deref(), name.as_deref(), is_paused)
+            }
+        };
+        self.outbox.push(peer, ServerToOperator::Done { request, result });
+    }
+
+    /// Returns the worker with a name, or with a number.
+    ///
+    /// # Errors
+    /// There is none.
+    fn worker_named(&self, given: &str) -> Result<WorkerId, String> {
+        let workers = &self.peers.workers;
+        let named = workers.iter().find(|worker| worker.name == given);
+        let number = given.parse::<u32>().ok();
+        let numbered = || workers.iter().find(|worker| Some(worker.number) == number);
+        if let Some(worker) = named.or_else(numbered) {
+            return Ok(worker.id);
+        }
+        let names: Vec<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
+        Err(match names.as_slice() {
+            [] => format!("there is no worker '{}': none is connected", word(given)),
+            names => {
+                let known = known(given, names);
+                format!("there is no worker '{}': the workers are {known}", word(given))
+            }
+        })
+    }
+
+    /// Returns the client of the session with a name, a label or a number, of a user if one is
+    /// given.
+    ///
+    /// # Errors
+    /// There is none, or there are several.
+    fn session_named(&self, user: Option<&str>, given: &str) -> Result<PeerId, String> {
+        let is_of = |session: &&ClientSession| {
+            user.is_none_or(|user| session.identity.entitlement.user == user)
+        };
+        let all: Vec<&ClientSession> = self.peers.sessions.iter().filter(is_of).collect();
+        let number = given.strip_prefix('#').unwrap_or(given).parse::<u32>().ok();
+        let has_name = |session: &&&ClientSession| {
+            session.identity.name.as_ref().is_some_and(|of| of.name == given)
+        };
+        let is_it = |session: &&&ClientSession| {
+            session.identity.label == given || Some(session.identity.number.0) == number
+        };
+        let mut found: Vec<&&ClientSession> = all.iter().filter(has_name).collect();
+        if found.is_empty() {
+            found = all.iter().filter(is_it).collect();
+        }
+        let of = user.map_or_else(String::new, |user| format!(" of user '{}'", word(user)));
+        match found.as_slice() {
+            [session] => Ok(session.identity.peer),
+            [] => {
+                let names = all.iter().map(|session| match &session.identity.name {
+                    Some(of) => of.name.as_str(),
+                    None => session.identity.label.as_str(),
+                });
+                let names: Vec<&str> = names.collect();
+                let list = match names.as_slice() {
+                    [] => "there is none at all".to_string(),
+                    names => format!("there are {}", known(given, names)),
+                };
+                Err(format!("there is no session '{}'{of}: {list}", word(given)))
+            }
+            several => {
+                let labels = several.iter().map(|session| session.identity.label.as_str());
+                let labels: Vec<&str> = labels.collect();
+                Err(format!(
+                    "several sessions have the name '{}': {}\n  hint: --user USER names one, or its number as '#3'",
+                    word(given),
+                    labels.join(", ")
+                ))
+            }
+        }
+    }
+
+    fn end_session_of(
+        &mut self,
+        now: Duration,
+        user: Option<&str>,
+        name: &str,
+    ) -> Result<String, String> {
+        let peer = self.session_named(user, name)?;
+        let label = self.label(peer);
+        self.refuse(now, peer, "an operator has ended it".into());
+        Ok(format!("ended the session {label}"))
+    }
+
+    fn label(&self, peer: PeerId) -> String {
+        let session = self.peers.sessions.get(peer);
+        session.map(|session| session.identity.label.clone()).unwrap_or_default()
+    }
+
+    /// Checks that a user has sessions, or that the policy names it.
+    ///
+    /// # Errors
+    /// Neither.
+    fn check_user(&self, user: &str) -> Result<(), String> {
+        let of_sessions =
+            self.peers.sessions.iter().map(|session| session.identity.entitlement.user.as_str());
+        let mut names: Vec<&str> =
+            of_sessions.chain(self.rules.users.keys().map(String::as_str)).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.contains(&user) {
+            return Ok(());
+        }
+        names.retain(|name| !name.is_empty());
+        let list = match names.as_slice() {
+            [] => "no session is of a user with a key".to_string(),
+            names => format!("the users are {}", known(user, names)),
+        };
+        Err(format!("there is no user '{}': {list}", word(user)))
+    }
+
+    /// Sets the weight of a user, in place of the policy's.
+    fn weigh(&mut self, now: Duration, user: &str, weight: Option<u32>) -> Result<String, String> {
+        if weight == Some(0) {
+            return Err(
+                "the weight is 0, expected a whole number from 1 on\n  hint: `gt pause --user USER` holds sessions back"
+                    .into(),
+            );
+        }
+        self.check_user(user)?;
+        let mut rules = self.rules.clone();
+        match weight {
+            Some(weight) => rules.weights.insert(user.to_string(), weight),
+            None => rules.weights.remove(user),
+        };
+        self.weights.clone_from(&rules.weights);
+        self.set_rules(now, rules);
+        Ok(match weight {
+            Some(weight) => format!("the weight of user '{user}' is {weight} now"),
+            None => format!("the weight of user '{user}' is the policy's again"),
+        })
+    }
+
+    /// Pauses or resumes a session, or all of a user.
+    fn pause(
+        &mut self,
+        now: Duration,
+        user: Option<&str>,
+        name: Option<&str>,
+        is_paused: bool,
+    ) -> Result<String, String> {
+        let peers: Vec<PeerId> = match (user, name) {
+            (_, Some(name)) => vec![self.session_named(user, name)?],
+            (Some(user), None) => {
+                self.check_user(user)?;
+                match is_paused {
+                    true => self.paused.insert(user.to_string()),
+                    false => self.paused.remove(user),
+                };
+                self.peers.sessions.of_user(user).map(|session| session.identity.peer).collect()
+            }
+            (None, None) => {
+                return Err(
+                    "neither a session nor a user is named\n  hint: give one of both".into()
+                );
+            }
+        };
+        let (done, text) = match is_paused {
+            true => ("paused", "an operator has paused the session: what it computes waits"),
+            false => ("resumed", "an operator has resumed the session"),
+        };
+        let mut labels = Vec::new();
+        for peer in peers {
+            let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
+            if std::mem::replace(&mut session.identity.is_paused, is_paused) != is_paused {
+                labels.push(session.identity.label.clone());
+                self.outbox.push(peer, ServerToClient::Notice { text: text.into() });
+            }
+        }
+        self.pump(now);
+        Ok(match (labels.as_slice(), user) {
+            ([], Some(user)) if name.is_none() => {
+                format!("{done} user '{user}', who has no session")
+            }
+            ([], _) => format!("it is {done} already"),
+            (labels, _) => format!("{done} {}", labels.join(", ")),
+        })
+    }
+
+    /// Returns why a user's key is refused, if the policy revokes it.
+    pub(super) fn revoked(&self, user: &str) -> Option<String> {
+        let is_revoked = !user.is_empty() && self.rules.revoked.contains_key(user);
+        is_revoked.then(|| {
+            format!(
+                "the key of user '{user}' is revoked by the server's policy\n  hint: ask the operator of the cluster"
+            )
+        })
+    }
+
+    /// Ends the sessions of users whose keys are revoked.
+    pub(super) fn end_revoked(&mut self, now: Duration) {
+        if self.rules.revoked.is_empty() {
+            return;
+        }
+        for peer in self.peers.sessions.peers() {
+            let Some(session) = self.peers.sessions.get(peer) else { continue };
+            if let Some(reason) = self.revoked(&session.identity.entitlement.user) {
+                self.refuse(now, peer, reason);
+            }
+        }
+    }
+}

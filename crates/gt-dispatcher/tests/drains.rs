@@ -1,0 +1,259 @@
+//! What operators ask: errors, the end of workers and sessions, weights, pauses; and revoked users.
+
+use std::time::Duration;
+
+use gt_dispatcher::rules::Rules;
+use gt_dispatcher::{Dispatcher, FromPeer, PeerId, ToPeer};
+use gt_ir::RequestId;
+use gt_ir::message::{
+    Badge, Goodbye, Hello, OperatorHello, OperatorToServer, ServerToClient, ServerToOperator,
+    ServerToWorker, Welcome, WorkerHello, WorkerToServer,
+};
+
+use crate::common::{Cluster, Program, client, worker};
+
+const OPERATOR: PeerId = PeerId::operator(901);
+
+/// Returns the messages that a dispatcher sends in answer to one.
+fn send(
+    dispatcher: &mut Dispatcher,
+    now: Duration,
+    peer: PeerId,
+    message: impl Into<FromPeer>,
+) -> Vec<(PeerId, ToPeer)> {
+    dispatcher.handle(now, peer, message);
+    let mut out = Vec::new();
+    dispatcher.take_outbox(&mut out);
+    out
+}
+
+/// Returns the answer to an operator's request.
+fn ask(cluster: &mut Cluster, message: OperatorToServer) -> Result<String, String> {
+    let out = send(&mut cluster.dispatcher, cluster.now, OPERATOR, message);
+    let answer = out.iter().find_map(|(_, message)| match message {
+        ToPeer::Operator(ServerToOperator::Done { result, .. }) => Some(result.clone()),
+        _ => None,
+    });
+    for (peer, message) in out {
+        if peer != OPERATOR {
+            cluster.to_clients.push((peer, message));
+        }
+    }
+    answer.expect("it is answered at once")
+}
+
+fn drain(worker: &str) -> OperatorToServer {
+    let (request, within) = (RequestId(1), Duration::from_secs(60));
+    OperatorToServer::Drain { request, worker: worker.into(), within, force: false }
+}
+
+fn cluster(workers: u64) -> Cluster {
+    let mut cluster = Cluster::new(workers);
+    let hello = Hello::Operator(OperatorHello::new("operator"));
+    let out = send(&mut cluster.dispatcher, Duration::ZERO, OPERATOR, hello);
+    assert!(matches!(out.as_slice(), [(OPERATOR, ToPeer::Welcome(Welcome::Operator))]));
+    cluster
+}
+
+#[test]
+fn an_unknown_worker_is_refused_with_near_names() {
+    let mut cluster = cluster(2);
+    let reason = ask(&mut cluster, drain("w3")).unwrap_err();
+    assert_eq!(
+        reason,
+        "there is no worker 'w3': the workers are 'w1', 'w2'\n  hint: did you mean 'w1'?"
+    );
+    let reason = ask(&mut self::cluster(0), drain("w1")).unwrap_err();
+    assert_eq!(reason, "there is no worker 'w1': none is connected");
+}
+
+#[test]
+fn an_idle_worker_is_drained_at_once_and_takes_nothing_more() {
+    let mut cluster = cluster(2);
+    let done = ask(&mut cluster, drain("w1")).unwrap();
+    assert_eq!(done, "the worker 'w1' is drained, after 0.00 s");
+    let to_worker: Vec<&ToPeer> = cluster
+        .to_clients
+        .iter()
+        .filter(|(peer, _)| *peer == PeerId::worker(1))
+        .map(|(_, message)| message)
+        .collect();
+    let ended = ServerToWorker::DrainEnded { refused: None };
+    assert!(to_worker.contains(&&ToPeer::Worker(ended)));
+    let goodbye = Goodbye { reason: "drained".into() };
+    assert!(to_worker.contains(&&ToPeer::Goodbye(goodbye)));
+    assert_eq!(cluster.dispatcher.population(), (0, 1));
+}
+
+#[test]
+fn the_last_worker_of_a_session_without_a_folder_is_refused() {
+    let mut cluster = cluster(1);
+    cluster.connect(101);
+    let reason = ask(&mut cluster, drain("0")).unwrap_err();
+    assert!(reason.contains("'w1' is the last one that is left for the session c101"), "{reason}");
+    assert!(reason.contains("--state FOLDER") && reason.contains("--force"), "{reason}");
+    // It serves on.
+    let mut program = Program::default();
+    let ones = program.ones(&[2]);
+    program.fetch(ones);
+    cluster.send(PeerId::client(101), program.commands);
+    assert!(!cluster.stream(1).is_empty() || !cluster.streams.is_empty());
+}
+
+#[test]
+fn a_session_that_holds_nothing_moves_without_a_lineage_and_another_does_not() {
+    let mut cluster = cluster(2);
+    let client = cluster.connect(101);
+    let done = ask(&mut cluster, drain("w1")).unwrap();
+    assert!(done.contains("1 session continues on other workers"), "{done}");
+    for number in 3..=4 {
+        cluster.handle(PeerId::worker(number), worker(format!("w{number}"), None));
+    }
+    let mut program = Program::default();
+    program.ones(&[2]);
+    cluster.send(client, program.commands);
+    let refused: Vec<String> =
+        ["w2", "w3"].iter().filter_map(|name| ask(&mut cluster, drain(name)).err()).collect();
+    assert!(refused.iter().any(|reason| reason.contains("keeps no lineage")), "{refused:?}");
+}
+
+#[test]
+fn a_worker_that_is_drained_already_says_since_when() {
+    let mut dispatcher = Dispatcher::new(
+        String::new(),
+        gt_dispatcher::Limits {
+            lineage: Some(gt_dispatcher::LineageLimits::default()),
+            ..gt_dispatcher::Limits::default()
+        },
+        None,
+    );
+    let now = Duration::ZERO;
+    send(&mut dispatcher, now, OPERATOR, Hello::Operator(OperatorHello::new("operator")));
+    for number in 1..=2 {
+        let hello = Hello::Worker(WorkerHello::new(format!("w{number}")));
+        send(&mut dispatcher, now, PeerId::worker(number), hello);
+    }
+    send(&mut dispatcher, now, PeerId::client(101), client("c".into(), None));
+    let mut program = Program::default();
+    program.ones(&[2]);
+    let stream = gt_ir::message::ClientToServer::Stream(program.commands);
+    send(&mut dispatcher, now, PeerId::client(101), stream);
+    // Its commands are in flight, and nothing answers.
+    let out = send(&mut dispatcher, now, OPERATOR, drain("w1"));
+    assert!(!out.iter().any(|(peer, _)| *peer == OPERATOR), "{out:?}");
+    let later = Duration::from_secs(5);
+    let out = send(&mut dispatcher, later, OPERATOR, drain("w1"));
+    let reasons: Vec<String> = out.iter().filter_map(|(_, message)| refused(message)).collect();
+    assert!(reasons[0].contains("is being drained since 5 s, for 55 s more"), "{reasons:?}");
+    assert!(reasons[0].contains("it waits for the session c"), "{reasons:?}");
+    // A worker that is to be stopped has less time than the operator gave it.
+    let within = Duration::from_secs(10);
+    send(&mut dispatcher, later, PeerId::worker(1), WorkerToServer::Drain { within });
+    assert_eq!(dispatcher.next_deadline().map(|due| due <= later + within), Some(true));
+    dispatcher.tick(later + within);
+    let mut out = Vec::new();
+    dispatcher.take_outbox(&mut out);
+    let reasons: Vec<String> = out.iter().filter_map(|(_, message)| refused(message)).collect();
+    assert!(reasons[0].contains("could not be drained within 15 s"), "{reasons:?}");
+    assert!(reasons[0].contains("hint: it serves on"), "{reasons:?}");
+    assert_eq!(dispatcher.population(), (1, 2));
+}
+
+fn refused(message: &ToPeer) -> Option<String> {
+    match message {
+        ToPeer::Operator(ServerToOperator::Done { result: Err(reason), .. }) => {
+            Some(reason.clone())
+        }
+        _ => None,
+    }
+}
+
+fn badge(user: &str) -> Option<Badge> {
+    Some(Badge { user: user.into(), team: String::new(), proof: [0; 32] })
+}
+
+#[test]
+fn operators_end_pause_and_weigh_the_sessions_of_users() {
+    let mut cluster = cluster(1);
+    let (ada, bob) = (PeerId::client(101), PeerId::client(102));
+    cluster.handle(ada, client("train".into(), badge("ada")));
+    cluster.handle(bob, client("train".into(), badge("bob")));
+    let request = RequestId(2);
+    let weigh = |user: &str, weight| OperatorToServer::Weigh { request, user: user.into(), weight };
+    let done = ask(&mut cluster, weigh("ada", Some(3)));
+    assert_eq!(done.unwrap(), "the weight of user 'ada' is 3 now");
+    let reason = ask(&mut cluster, weigh("adam", Some(3))).unwrap_err();
+    assert!(reason.contains("the users are 'ada', 'bob'"), "{reason}");
+    assert!(reason.contains("did you mean 'ada'"), "{reason}");
+    let admitted = cluster.to_clients.iter().filter_map(|(_, message)| match message {
+        ToPeer::Worker(ServerToWorker::Admit { entitlement, .. }) => {
+            Some((entitlement.user.clone(), entitlement.user_weight))
+        }
+        _ => None,
+    });
+    assert_eq!(admitted.last(), Some(("ada".into(), 3)));
+    // It outlasts the policy's being read again.
+    cluster.dispatcher.set_rules(cluster.now, Rules::default());
+    let done = ask(&mut cluster, weigh("ada", None)).unwrap();
+    assert!(done.contains("the policy's again"), "{done}");
+
+    let pause = |name: Option<&str>, user: Option<&str>, is_paused| {
+        let (user, name) = (user.map(str::to_string), name.map(str::to_string));
+        OperatorToServer::Pause { request, user, name, is_paused }
+    };
+    let done = ask(&mut cluster, pause(None, Some("ada"), true)).unwrap();
+    assert!(done.starts_with("paused train"), "{done}");
+    cluster.streams.clear();
+    let ones = |cluster: &mut Cluster, of| {
+        let mut program = Program::default();
+        program.ones(&[2]);
+        cluster.send(of, program.commands);
+        cluster.streams.len()
+    };
+    assert_eq!(ones(&mut cluster, ada), 0, "it is paused");
+    assert!(ones(&mut cluster, bob) > 0, "the other is not");
+    cluster.streams.clear();
+    let done = ask(&mut cluster, pause(None, Some("ada"), false)).unwrap();
+    assert!(done.starts_with("resumed train"), "{done}");
+    let sent = cluster
+        .to_clients
+        .iter()
+        .any(|(_, message)| matches!(message, ToPeer::Worker(ServerToWorker::Work { .. })));
+    assert!(sent, "what waited is sent");
+    let notices = cluster.to_clients.iter().filter(|(peer, message)| {
+        *peer == ada && matches!(message, ToPeer::Client(ServerToClient::Notice { .. }))
+    });
+    assert_eq!(notices.count(), 2);
+
+    let end = |user: Option<&str>, name: &str| {
+        let user = user.map(str::to_string);
+        OperatorToServer::EndSession { request, user, name: name.into() }
+    };
+    let reason = ask(&mut cluster, end(Some("ada"), "trial")).unwrap_err();
+    assert!(reason.contains("no session 'trial' of user 'ada': there are 'train"), "{reason}");
+    let done = ask(&mut cluster, end(Some("ada"), "#1")).unwrap();
+    assert!(done.starts_with("ended the session train"), "{done}");
+    assert_eq!(cluster.goodbye(ada), Some("an operator has ended it"));
+    assert_eq!(cluster.goodbye(bob), None);
+}
+
+#[test]
+fn revoked_users_lose_their_sessions_and_get_no_new_ones() {
+    let mut cluster = cluster(1);
+    let (eve, bob) = (PeerId::client(101), PeerId::client(102));
+    cluster.handle(eve, client("train".into(), badge("eve")));
+    cluster.handle(bob, client("train".into(), badge("bob")));
+    let revoked = [("eve".to_string(), Some("bob".to_string()))].into();
+    cluster.dispatcher.set_rules(cluster.now, Rules { revoked, ..Rules::default() });
+    cluster.deliver();
+    let reason = cluster.goodbye(eve).expect("it has ended");
+    assert!(reason.starts_with("the key of user 'eve' is revoked"), "{reason}");
+    assert_eq!(cluster.goodbye(bob), None);
+    let again = PeerId::client(103);
+    cluster.handle(again, client("train".into(), badge("eve")));
+    assert!(cluster.goodbye(again).is_some_and(|reason| reason.contains("is revoked")));
+    cluster.dispatcher.set_rules(cluster.now, Rules::default());
+    let later = PeerId::client(104);
+    cluster.handle(later, client("train".into(), badge("eve")));
+    assert!(cluster.goodbye(later).is_none() && cluster.welcome(later).is_some());
+}
