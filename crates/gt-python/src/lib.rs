@@ -17,7 +17,7 @@
 //!   of these names.
 //! - [`transaction`]: optimizer steps that commit or roll back as a whole.
 //! - [`files`]: tensors in safetensors files and checkpoints.
-//! - [`tools`]: status, traces, `top` and visualization of a dispatcher.
+//! - [`tools`]: status, traces, `top` and visualization of a dispatcher; [`recording`]: replays.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
 //! - [`error`]: the client's errors as Python exceptions; [`foreign`]: classes of NumPy's and
 //!   PyTorch's; [`source`]: the user's source line;
@@ -44,6 +44,7 @@ mod notice;
 mod number;
 mod operation;
 mod public;
+mod recording;
 mod session;
 mod signal;
 mod source;
@@ -82,6 +83,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     source::register(module)?;
     crate::number::register(module)?;
     tools::register(module)?;
+    recording::register(module)?;
     files::register(module)?;
     torch::register(module)?;
     foreign::register(module)?;

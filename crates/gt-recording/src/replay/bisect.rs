@@ -1,0 +1,370 @@
+//! Finds the first instruction whose result differs between two drivers.
+//!
+//! Both run the same stream. A first pass runs it as recorded, and compares the live tensors in
+//! intervals, and what the program received. A second pass, up to where the first found a difference,
+//! runs the last interval as plain instructions, and compares the result of each.
+
+use std::sync::Arc;
+
+use gt_client::driver::Driver;
+use gt_ir::{ClientCommand, Instruction, Meta, RequestId, Rescale, SourceId, TensorId};
+use rustc_hash::FxHashMap;
+
+use super::commands::submitted;
+use super::compare::Received;
+use super::expansion::StreamExpansion;
+use super::run::ReplayOptions;
+use crate::error::RecordingError;
+use crate::event::SessionEvent;
+use crate::reading::Recording;
+
+/// The least number of instructions of an interval, and the number of intervals of a long stream.
+const INTERVAL: u64 = 256;
+const INTERVALS: u64 = 64;
+
+/// The first of the requests that a search makes.
+const OWN_REQUESTS: u64 = 1 << 48;
+
+/// How many instructions are in flight while their results are compared.
+const GROUP: usize = 32;
+
+/// Opens a driver.
+pub type OpenDriver<'a> = &'a mut dyn FnMut() -> Result<Arc<dyn Driver>, RecordingError>;
+
+/// What a search has found.
+#[derive(Debug)]
+pub enum FirstDifference {
+    /// The results of all instructions are equal.
+    None,
+    /// The result of an instruction differs, and its operands do not.
+    Instruction(Box<DifferingInstruction>),
+    /// Results differ after these instructions only if iterations run as hot paths.
+    HotPath { first: u64, last: u64 },
+}
+
+/// An instruction whose result differs.
+#[derive(Debug)]
+pub struct DifferingInstruction {
+    /// Its number.
+    pub number: u64,
+    pub instruction: Instruction,
+    /// Shapes and dtypes of its operands.
+    pub operands: FxHashMap<TensorId, Meta>,
+    /// The differing result, where the reference computed it and where the other driver did.
+    pub tensor: TensorId,
+    pub reference: Received,
+    pub asked: Received,
+}
+
+/// Finds the first instruction up to number `until` whose result differs between two drivers.
+///
+/// # Errors
+/// A driver cannot be opened, its session has ended, or `interrupt` ended a wait.
+pub fn bisect(
+    recording: &Recording,
+    reference: OpenDriver,
+    asked: OpenDriver,
+    until: u64,
+    options: &ReplayOptions,
+    interrupt: &mut dyn FnMut() -> bool,
+) -> Result<FirstDifference, RecordingError> {
+    let interval = INTERVAL.max(until / INTERVALS);
+    let mut pass = |begins: u64| {
+        let drivers = [reference()?, asked()?];
+        let mut pass = Pass::new(recording, &drivers, options, interrupt, (begins, interval));
+        let found = pass.run(until);
+        drivers.iter().for_each(|driver| driver.close());
+        found
+    };
+    let (first, last) = match pass(u64::MAX)? {
+        None => return Ok(FirstDifference::None),
+        Some(FoundDifference::Interval { first, last }) => (first, last),
+        Some(FoundDifference::Instruction(found)) => {
+            return Ok(FirstDifference::Instruction(found));
+        }
+    };
+    Ok(match pass(first)? {
+        Some(FoundDifference::Instruction(found)) => FirstDifference::Instruction(found),
+        _ => FirstDifference::HotPath { first: first + 1, last },
+    })
+}
+
+enum FoundDifference {
+    /// A difference appears after instruction `first` and up to `last`.
+    Interval {
+        first: u64,
+        last: u64,
+    },
+    Instruction(Box<DifferingInstruction>),
+}
+
+/// A tensor that is alive, and the instruction that made it; `None` for data.
+struct LiveTensor {
+    meta: Meta,
+    made_by: Option<u64>,
+}
+
+struct Pass<'a> {
+    recording: &'a Recording,
+    drivers: &'a [Arc<dyn Driver>; 2],
+    options: &'a ReplayOptions,
+    interrupt: &'a mut dyn FnMut() -> bool,
+    expansion: StreamExpansion,
+    live: FxHashMap<TensorId, LiveTensor>,
+    /// The tensor of each request of the program.
+    fetched: FxHashMap<RequestId, TensorId>,
+    next_request: u64,
+    /// The number of instructions so far, and up to where all results are known to be equal.
+    number: u64,
+    equal_up_to: u64,
+    /// Results are compared one by one from this instruction on.
+    begins: u64,
+    interval: u64,
+    /// Instructions whose results were requested, and not compared yet.
+    pending: Vec<PendingResult>,
+}
+
+struct PendingResult {
+    number: u64,
+    instruction: Instruction,
+    tensor: TensorId,
+    request: RequestId,
+    operands: FxHashMap<TensorId, Meta>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(
+        recording: &'a Recording,
+        drivers: &'a [Arc<dyn Driver>; 2],
+        options: &'a ReplayOptions,
+        interrupt: &'a mut dyn FnMut() -> bool,
+        (begins, interval): (u64, u64),
+    ) -> Pass<'a> {
+        Pass {
+            recording,
+            drivers,
+            options,
+            interrupt,
+            expansion: StreamExpansion::default(),
+            live: FxHashMap::default(),
+            fetched: FxHashMap::default(),
+            next_request: OWN_REQUESTS,
+            number: 0,
+            equal_up_to: 0,
+            begins,
+            interval,
+            pending: Vec::new(),
+        }
+    }
+
+    /// Runs events until an instruction has run, or a difference is found.
+    fn run(&mut self, until: u64) -> Result<Option<FoundDifference>, RecordingError> {
+        if self.options.slots.is_some() {
+            let rescale = Rescale { slots: self.options.slots, elastic: None };
+            self.submit(vec![ClientCommand::Rescale(rescale)])?;
+        }
+        for event in self.recording.events() {
+            if self.number >= until && !matches!(event, Ok(SessionEvent::Answered { .. })) {
+                break;
+            }
+            if let Some(found) = self.event(event?)? {
+                return Ok(Some(found));
+            }
+        }
+        self.finish()
+    }
+
+    /// Runs an event on both drivers.
+    fn event(&mut self, event: SessionEvent) -> Result<Option<FoundDifference>, RecordingError> {
+        let commands = match event {
+            SessionEvent::Batch { commands, .. } => commands,
+            SessionEvent::Answered { request, .. } => {
+                let Some(tensor) = self.fetched.remove(&request) else { return Ok(None) };
+                return self.compare_requested(tensor, request);
+            }
+            SessionEvent::Read { tensor, .. } => {
+                let request = self.request(tensor);
+                return self.compare_requested(tensor, request);
+            }
+        };
+        let mut plain = Vec::new();
+        for command in &commands {
+            let expanded = self.expansion.expand(command, &mut plain);
+            expanded.map_err(|error| self.recording.broken(&error))?;
+        }
+        if self.number >= self.begins {
+            return self.one_by_one(plain);
+        }
+        plain.iter().for_each(|command| self.note(command));
+        self.submit(commands)?;
+        if self.number < self.equal_up_to + self.interval {
+            return Ok(None);
+        }
+        self.compare_live()
+    }
+
+    /// Compares what is left.
+    fn finish(&mut self) -> Result<Option<FoundDifference>, RecordingError> {
+        if self.begins == u64::MAX { self.compare_live() } else { self.compare_pending() }
+    }
+
+    /// Updates the tensors that are alive.
+    fn note(&mut self, command: &ClientCommand) {
+        match command {
+            ClientCommand::Run(instruction) => {
+                self.number += 1;
+                let made_by = Some(self.number);
+                for (tensor, meta) in instruction.outputs() {
+                    self.live.insert(tensor, LiveTensor { meta, made_by });
+                }
+            }
+            ClientCommand::Create(create) => {
+                let live = LiveTensor { meta: create.content.meta(), made_by: None };
+                self.live.insert(create.output, live);
+            }
+            ClientCommand::Free(tensor) => {
+                self.live.remove(tensor);
+            }
+            _ => {}
+        }
+    }
+
+    /// Submits commands to both drivers.
+    fn submit(&mut self, commands: Vec<ClientCommand>) -> Result<(), RecordingError> {
+        let mut batch = Vec::with_capacity(commands.len());
+        for command in commands {
+            let Some(command) = submitted(self.recording, command) else { continue };
+            if let ClientCommand::Fetch { request, tensor, .. } = &command {
+                self.fetched.insert(*request, *tensor);
+            }
+            batch.push(command);
+        }
+        for driver in self.drivers {
+            if driver.is_full() {
+                driver.wait_for_room(self.interrupt)?;
+            }
+            if !batch.is_empty() {
+                driver.submit(&mut batch.clone(), 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests a tensor's value from both drivers.
+    fn request(&mut self, tensor: TensorId) -> RequestId {
+        let request = RequestId(self.next_request);
+        self.next_request += 1;
+        for driver in self.drivers {
+            let fetch = ClientCommand::Fetch { request, tensor, line: SourceId::default() };
+            driver.submit(&mut vec![fetch], 0);
+        }
+        request
+    }
+
+    /// Waits for both answers; returns them if they differ.
+    fn differs(
+        &mut self,
+        request: RequestId,
+    ) -> Result<Option<(Received, Received)>, RecordingError> {
+        let mut received = Vec::with_capacity(2);
+        for driver in self.drivers {
+            received.extend(Received::of(driver.wait(request, self.interrupt)?));
+        }
+        let (Some(asked), Some(reference)) = (received.pop(), received.pop()) else {
+            return Ok(None);
+        };
+        let agrees = reference.agrees(&asked, &self.options.tolerances);
+        Ok((!agrees).then_some((reference, asked)))
+    }
+
+    /// Compares a value that the program requested.
+    fn compare_requested(
+        &mut self,
+        tensor: TensorId,
+        request: RequestId,
+    ) -> Result<Option<FoundDifference>, RecordingError> {
+        if let Some(found) = self.compare_pending()? {
+            return Ok(Some(found));
+        }
+        let is_different = self.differs(request)?.is_some();
+        let made_by = self.live.get(&tensor).and_then(|live| live.made_by);
+        let last = made_by.unwrap_or(self.number);
+        let first = self.equal_up_to;
+        Ok((is_different && self.begins == u64::MAX)
+            .then_some(FoundDifference::Interval { first, last }))
+    }
+
+    /// Compares the tensors that are alive and were made since the last call.
+    fn compare_live(&mut self) -> Result<Option<FoundDifference>, RecordingError> {
+        let since = self.equal_up_to;
+        let is_new = |live: &LiveTensor| live.made_by.is_some_and(|number| number > since);
+        let mut tensors: Vec<TensorId> =
+            self.live.iter().filter(|(_, live)| is_new(live)).map(|(tensor, _)| *tensor).collect();
+        tensors.sort_unstable();
+        let mut is_different = false;
+        for group in tensors.chunks(GROUP) {
+            let requests: Vec<RequestId> =
+                group.iter().map(|tensor| self.request(*tensor)).collect();
+            for request in requests {
+                is_different |= self.differs(request)?.is_some();
+            }
+        }
+        if is_different {
+            return Ok(Some(FoundDifference::Interval { first: since, last: self.number }));
+        }
+        self.equal_up_to = self.number;
+        Ok(None)
+    }
+
+    /// Runs plain commands, and compares the result of each instruction.
+    fn one_by_one(
+        &mut self,
+        plain: Vec<ClientCommand>,
+    ) -> Result<Option<FoundDifference>, RecordingError> {
+        for command in plain {
+            let run = match &command {
+                ClientCommand::Run(instruction) => Some(instruction.clone()),
+                _ => None,
+            };
+            let operands = run.iter().flat_map(Instruction::reads);
+            let operands: FxHashMap<TensorId, Meta> = operands
+                .filter_map(|tensor| Some((tensor, self.live.get(&tensor)?.meta)))
+                .collect();
+            self.note(&command);
+            self.submit(vec![command])?;
+            if let Some(instruction) = run {
+                for (tensor, _) in instruction.outputs() {
+                    let request = self.request(tensor);
+                    let (number, operands) = (self.number, operands.clone());
+                    let instruction = instruction.clone();
+                    let result = PendingResult { number, instruction, tensor, request, operands };
+                    self.pending.push(result);
+                }
+            }
+            if self.pending.len() >= GROUP
+                && let Some(found) = self.compare_pending()?
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn compare_pending(&mut self) -> Result<Option<FoundDifference>, RecordingError> {
+        for pending in std::mem::take(&mut self.pending) {
+            let PendingResult { number, instruction, tensor, request, operands } = pending;
+            if let Some((reference, asked)) = self.differs(request)? {
+                let found = DifferingInstruction {
+                    number,
+                    instruction,
+                    operands,
+                    tensor,
+                    reference,
+                    asked,
+                };
+                return Ok(Some(FoundDifference::Instruction(Box::new(found))));
+            }
+        }
+        Ok(None)
+    }
+}
