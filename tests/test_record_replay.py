@@ -133,7 +133,12 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path, recording):
     foreign.write_bytes(b"")
     assert "has no stream in it" in refused(foreign)
     whole = bytearray(recording.read_bytes())
-    whole[len(whole) // 2] ^= 1
+    whole[1000] ^= 1
+    foreign.write_bytes(whole)
+    text = refused(foreign)
+    assert "is damaged at byte 24: " in text and text.endswith("from its origin again\n"), text
+    whole[1000] ^= 1
+    whole[-500] ^= 1
     foreign.write_bytes(whole)
     text = refused(foreign)
     assert "is damaged at byte" in text and "--until" in text, text
@@ -171,7 +176,7 @@ def test_a_program_that_is_killed_leaves_a_recording(tmp_path):
 def test_a_replay_stops_after_an_instruction(recording):
     text = replayed(recording, "--until", 40)
     assert "replayed 40 instructions" in text and "instruction 40: " in text, text
-    assert f"issued at {line_in_program(PROGRAM, 'x')[:-4]}" not in text
+    assert " of bool (64,) and " in text and f"{PROGRAM}.py:" in text, text
     for number in (1500, 1501, 1777):
         text = replayed(recording, "--until", number, "--workers", 2)
         assert f"replayed {number} instructions" in text and "its result: " in text, text
@@ -217,7 +222,7 @@ def test_the_first_instruction_that_differs_is_found(recording):
     text = replayed(recording, *wrong, "--compare", status=1, **environment)
     found = re.search(
         r"the first instruction that differs is number (\d+): relu of float32 \(64, 32\)\n"
-        rf"  issued at {re.escape(line_in_program(PROGRAM, 'cross_entropy('))}\S*\n"
+        rf"  issued at {re.escape(line_in_program(PROGRAM, 'cross_entropy('))}.*\n"
         r"  one native worker +float32 \(64, 32\): .*\n"
         r"  one wrong_engine:WrongEngine worker +float32 \(64, 32\): .*\n"
         r"  the largest difference is 2.5e-1, at element \d+: ",
@@ -251,17 +256,17 @@ def test_an_anonymous_recording_has_neither_data_nor_names(tmp_path):
     import numpy as np
 
     path = tmp_path / "hidden.gts"
-    output = record(path, 20, options=("--anonymous",), GT_HOME="/folder-of-ada")
+    output = record(path, 20, options=("--anonymous",), GT_HOME="/folder-of-lovelace")
     content = path.read_bytes()
     table = np.arange(40, dtype="float32")[:, None] * 7 + np.arange(80, dtype="float32")
     assert table.tobytes()[:64] not in content
     for value in output.split()[:2]:
         assert np.float32(value).tobytes() not in content
-    for text in ("training", "ada", ".py", str(tmp_path), "localhost", "77 is"):
+    for text in ("training", "lovelace", ".py", str(tmp_path), "localhost", "77 is"):
         assert text.encode() not in content, text
     text = replayed(path, "--workers", 2, "--compare")
     assert "it has no data" in text and "0 values are equal" in text, text
-    assert "7 are not recorded" in text, text
+    assert "8 are not recorded" in text, text
     script = tmp_path / "hidden.py"
     replayed(path, "--script", script)
     assert "training" not in script.read_text()

@@ -19,7 +19,8 @@ pub enum RecordingError {
     Layout { path: String, found: u32, known: u32, version: String, recorded: String },
 
     #[error(
-        "'{path}' is damaged at byte {at}: {reason}; the stream before it has {instructions} instructions\n  hint: copy the file from its origin again, or replay the stream before the damage with --until {instructions}"
+        "'{path}' is damaged at byte {at}: {reason}\n  hint: copy the file from its origin again{}",
+        before(*.instructions)
     )]
     Damaged { path: String, at: usize, reason: String, instructions: u64 },
 
@@ -44,4 +45,14 @@ pub enum RecordingError {
 
     #[error(transparent)]
     Session(#[from] ClientError),
+}
+
+/// Returns how the stream before a damage can be replayed.
+fn before(instructions: u64) -> String {
+    match instructions {
+        0 => String::new(),
+        count => {
+            format!(", or replay the {count} instructions before the damage with --until {count}")
+        }
+    }
 }

@@ -70,61 +70,62 @@ impl Recording {
     }
 
     fn parse(path: String, bytes: &Bytes) -> Result<Recording, RecordingError> {
-        let length = bytes.len();
-        let mut records = segment::read(bytes, SCHEMA).map_err(|error| match error {
-            Unreadable::Foreign
-                if length < segment::HEADER
-                    && segment::MAGIC.starts_with(&bytes[..length.min(8)]) =>
-            {
-                RecordingError::Empty { path: path.clone(), at: length }
-            }
-            Unreadable::Schema => RecordingError::Foreign {
-                path: path.clone(),
-                found: ": it is a journal of a server",
-            },
-            _ => RecordingError::Foreign { path: path.clone(), found: "" },
-        })?;
-        let mut entries = records.records.drain(..);
-        let first =
-            entries.next().ok_or(RecordingError::Empty { path: path.clone(), at: length })?;
+        let segment::Records { records, damage } = read_segment(&path, bytes)?;
+        let ending = match damage {
+            // Only the last record can be cut: its writer was killed.
+            Some(damage) if damage.reason == segment::CUT => Ending::Cut { at: damage.at },
+            Some(damage) => Ending::Damaged { at: damage.at, reason: damage.reason.into() },
+            None => Ending::Cut { at: bytes.len() },
+        };
+        let mut records = records.into_iter();
+        let Some(first) = records.next() else {
+            return Err(match ending {
+                Ending::Damaged { at, reason } => {
+                    RecordingError::Damaged { path, at, reason, instructions: 0 }
+                }
+                _ => RecordingError::Empty { path, at: bytes.len() },
+            });
+        };
         let header = read_header(&path, &first)?;
         let mut recording = Recording {
             operations: operation_table(&header.operations),
             header,
             path,
             lines: Vec::new(),
-            ending: Ending::Cut { at: length },
+            ending,
             instructions: 0,
             answered: FxHashSet::default(),
             files: BTreeSet::new(),
             chunks: Vec::new(),
         };
+        recording.read_entries(records)?;
+        Ok(recording)
+    }
+
+    /// Reads the entries after the header.
+    fn read_entries(
+        &mut self,
+        records: impl Iterator<Item = Vec<Bytes>>,
+    ) -> Result<(), RecordingError> {
         let mut data: FxHashMap<ContentHash, Bytes> = FxHashMap::default();
-        for frames in entries {
-            match wire::decode(&frames).map_err(|error| recording.undecodable(&error))? {
+        for frames in records {
+            match wire::decode(&frames).map_err(|error| self.undecodable(&error))? {
                 RecordingEntry::Header(_) => {}
-                RecordingEntry::Lines(lines) => recording.lines.extend(lines),
+                RecordingEntry::Lines(lines) => self.lines.extend(lines),
                 RecordingEntry::Data { hash, bytes } => {
                     data.insert(hash, bytes);
                 }
                 RecordingEntry::Events { data: hashes, events } => {
                     let find = |hash: &ContentHash| {
-                        data.get(hash).cloned().ok_or_else(|| recording.lacks_data(*hash))
+                        data.get(hash).cloned().ok_or_else(|| self.lacks_data(*hash))
                     };
                     let data = hashes.iter().map(find).collect::<Result<_, _>>()?;
-                    recording.chunks.push(EventChunk { events, data });
+                    self.chunks.push(EventChunk { events, data });
                 }
-                RecordingEntry::End => recording.ending = Ending::Complete,
+                RecordingEntry::End => self.ending = Ending::Complete,
             }
         }
-        if let Some(damage) = records.damage {
-            // Only the last record can be cut: its writer was killed.
-            recording.ending = match damage.reason == segment::CUT {
-                true => Ending::Cut { at: damage.at },
-                false => Ending::Damaged { at: damage.at, reason: damage.reason.into() },
-            };
-        }
-        Ok(recording)
+        Ok(())
     }
 
     /// Decodes all events once, and counts the instructions.
@@ -238,6 +239,24 @@ fn note_files(command: &ClientCommand, files: &mut BTreeSet<String>) {
     {
         files.extend(stored.parts.iter().map(|part| part.file.clone()));
     }
+}
+
+fn read_segment(path: &str, bytes: &Bytes) -> Result<segment::Records, RecordingError> {
+    let path = String::from(path);
+    segment::read(bytes, SCHEMA).map_err(|error| {
+        let begins = &bytes[..bytes.len().min(segment::MAGIC.len())];
+        match error {
+            Unreadable::Schema => {
+                RecordingError::Foreign { path, found: ": it is a journal of a server" }
+            }
+            Unreadable::Foreign
+                if bytes.len() < segment::HEADER && segment::MAGIC.starts_with(begins) =>
+            {
+                RecordingError::Empty { path, at: bytes.len() }
+            }
+            _ => RecordingError::Foreign { path, found: "" },
+        }
+    })
 }
 
 fn read_header(path: &str, frames: &[Bytes]) -> Result<RecordingHeader, RecordingError> {

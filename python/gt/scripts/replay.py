@@ -99,7 +99,7 @@ def _write_script(file: Path, until: int | None, to: Path) -> None:
     written = f"gt replay: wrote {to}"
     if arrays:
         beside = to.with_suffix(".npz")
-        values = {
+        values: dict[str, Any] = {
             name: np.frombuffer(values, "uint8")
             if dtype == "bfloat16"
             else np.frombuffer(values, dtype).reshape(shape)

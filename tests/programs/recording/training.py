@@ -30,5 +30,5 @@ try:
     table.index_select(0, gt.tensor([1, 77], dtype="int64")).sum().item()  # the failing line
 except gt.WorkerError as error:
     print(str(error).splitlines()[0])
-with gt.signal.context("scope-of-ada"):
+with gt.signal.context("scope-of-lovelace"):
     print((gt.ones(3) * 2).tolist())

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use gt_ir::{Instruction, SourceId, TensorId};
+use gt_ir::{Instruction, Meta, SourceId, TensorId};
+use rustc_hash::FxHashMap;
 
 use super::compare::Received;
 use crate::outcome::Outcome;
@@ -42,5 +43,7 @@ pub struct DifferingValue {
 #[derive(Debug)]
 pub struct LastInstruction {
     pub instruction: Instruction,
+    /// Shapes and dtypes of its operands.
+    pub operands: FxHashMap<TensorId, Meta>,
     pub value: Received,
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use gt_client::driver::Driver;
-use gt_ir::{ClientCommand, RequestId, Rescale, SourceId, TensorId};
+use gt_ir::{ClientCommand, Meta, RequestId, Rescale, SourceId, TensorId};
 use rustc_hash::FxHashMap;
 
 use super::commands::submitted;
@@ -51,6 +51,7 @@ pub fn replay(
         interrupt,
         counter: InstructionCounter::default(),
         expansion: options.until.map(|_| StreamExpansion::default()),
+        metas: FxHashMap::default(),
         fetched: FxHashMap::default(),
         next_request: OWN_REQUESTS,
         report: ReplayReport::default(),
@@ -80,6 +81,8 @@ struct StreamRun<'a> {
     counter: InstructionCounter,
     /// Present if the last instruction may be within an iteration.
     expansion: Option<StreamExpansion>,
+    /// Shapes and dtypes of the live tensors, if there is a last instruction.
+    metas: FxHashMap<TensorId, Meta>,
     /// The tensor and the line of each request that was submitted and not answered.
     fetched: FxHashMap<RequestId, (TensorId, SourceId)>,
     next_request: u64,
@@ -125,14 +128,8 @@ impl StreamRun<'_> {
         if let Some(until) = until.filter(|until| total >= *until) {
             return self.last_batch(commands, until - before).map(|()| true);
         }
-        if let Some(expansion) = &mut self.expansion {
-            let mut plain = Vec::new();
-            for command in &commands {
-                expansion
-                    .expand(command, &mut plain)
-                    .map_err(|error| self.recording.broken(&error))?;
-                plain.clear();
-            }
+        for command in &self.expand(&commands)? {
+            self.note(command);
         }
         self.submit(commands, work, to_read)?;
         Ok(false)
@@ -144,32 +141,55 @@ impl StreamRun<'_> {
         commands: Vec<ClientCommand>,
         count: u64,
     ) -> Result<(), RecordingError> {
-        let (mut plain, mut left, mut last) = (Vec::new(), count, None);
-        for command in &commands {
-            if let Some(expansion) = &mut self.expansion {
-                expansion
-                    .expand(command, &mut plain)
-                    .map_err(|error| self.recording.broken(&error))?;
-            }
-        }
-        let is_needed = |command: &ClientCommand| {
-            let is_before = left > 0;
-            if let ClientCommand::Run(instruction) = command
-                && is_before
-            {
+        let (mut left, mut first, mut last) = (count, Vec::new(), None);
+        for command in self.expand(&commands)? {
+            self.note(&command);
+            if let ClientCommand::Run(instruction) = &command {
                 left -= 1;
                 last = Some(instruction.clone());
             }
-            is_before
-        };
-        let first: Vec<ClientCommand> = plain.into_iter().take_while(is_needed).collect();
+            first.push(command);
+            if left == 0 {
+                break;
+            }
+        }
         self.counter = InstructionCounter::at(self.options.until.unwrap_or_default());
         self.submit(first, 0, false)?;
         if let Some(instruction) = last {
             let value = self.fetch(instruction.output)?;
-            self.report.last = value.map(|value| LastInstruction { instruction, value });
+            let operands = instruction
+                .reads()
+                .filter_map(|tensor| self.metas.get(&tensor).map(|meta| (tensor, *meta)));
+            let operands = operands.collect();
+            self.report.last = value.map(|value| LastInstruction { instruction, operands, value });
         }
         Ok(())
+    }
+
+    /// Returns the plain commands of a batch, if there is a last instruction, and else none.
+    fn expand(&mut self, commands: &[ClientCommand]) -> Result<Vec<ClientCommand>, RecordingError> {
+        let mut plain = Vec::new();
+        if let Some(expansion) = &mut self.expansion {
+            for command in commands {
+                let expanded = expansion.expand(command, &mut plain);
+                expanded.map_err(|error| self.recording.broken(&error))?;
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Updates the tensors that are alive.
+    fn note(&mut self, command: &ClientCommand) {
+        match command {
+            ClientCommand::Run(instruction) => self.metas.extend(instruction.outputs()),
+            ClientCommand::Create(create) => {
+                self.metas.insert(create.output, create.content.meta());
+            }
+            ClientCommand::Free(tensor) => {
+                self.metas.remove(tensor);
+            }
+            _ => {}
+        }
     }
 
     /// Submits commands once there is room for them.

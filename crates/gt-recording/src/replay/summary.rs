@@ -80,8 +80,8 @@ pub fn report(recording: &Recording, report: &ReplayReport, place: &str) -> Stri
 }
 
 fn last_instruction(recording: &Recording, number: u64, last: &LastInstruction) -> String {
-    let LastInstruction { instruction, value } = last;
-    let shown = describe::instruction(instruction, |_| None);
+    let LastInstruction { instruction, operands, value } = last;
+    let shown = describe::instruction(instruction, |tensor| operands.get(&tensor).copied());
     let line = at_line(describe::line(recording, instruction.source));
     format!("\n  instruction {number}: {shown}{line}\n  its result: {}", describe::received(value))
 }
