@@ -40,16 +40,19 @@ def measure(where: str, address: str, rounds: int, folder: Path) -> list[str]:
     answers = in_turn(runners, rounds)
     lines = []
     for index, work in enumerate(WORKS):
-        median = {
-            side: statistics.median(float(line.split()[index]) for line in answers[side])
-            for side in SIDES
-        }
-        plain, recorded, again = (median[side] for side in SIDES)
+        plain, recorded, again = (median_of(answers[side], 2 * index) for side in SIDES)
+        used, more, _ = (median_of(answers[side], 2 * index + 1) for side in SIDES)
         lines.append(
             f"| {where} | {work} | {plain:.2f} us | {recorded:.2f} us | "
-            f"**{recorded / plain:.3f} x** | {again / plain:.3f} x | {GOALS[where]} x |"
+            f"**{recorded / plain:.3f} x** | {again / plain:.3f} x | {GOALS[where]} x | "
+            f"{used:.2f} us | {more / used:.3f} x |"
         )
     return lines
+
+
+def median_of(answers: list[str], number: int) -> float:
+    """Return the median of a number of each answer."""
+    return statistics.median(float(answer.split()[number]) for answer in answers)
 
 
 def replay(folder: Path) -> str:
@@ -85,8 +88,8 @@ def main() -> None:
         f"Medians of {args.rounds} alternating rounds. Made by "
         "`python benches/recording.py --write docs/benchmarks.md`.",
         "",
-        "| session | work | plain | recorded | cost | plain again | goal |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| session | work | plain | recorded | cost | plain again | goal | processors | cost |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -102,6 +102,18 @@ def test_a_program_records_with_the_variable_and_keeps_what_exists(tmp_path):
     assert equal_values(replayed(tmp_path / "run-2.gts")) == 6
 
 
+@linux_only
+def test_each_session_has_a_recording_and_forks_have_none(tmp_path):
+    path = tmp_path / "run.gts"
+    command = program_command("recording/sessions")
+    done = run_gt("record", "-o", str(path), "--", *command)
+    assert (done.returncode, done.stdout.split()) == (0, ["6.0", "600.0", "35.0", "18.0"]), done
+    assert "this session is recorded into" in done.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["run-2.gts", "run.gts"]
+    assert equal_values(replayed(path)) == 2
+    assert equal_values(replayed(tmp_path / "run-2.gts")) == 1
+
+
 def test_a_recording_that_cannot_be_written_is_refused(tmp_path):
     text = refused("-o", tmp_path / "no" / "run.gts", "--", "true", command="record")
     assert "No such file or directory" in text and "hint: name a file in a folder" in text

@@ -1,11 +1,12 @@
 """A program whose session is recorded, or not: runs a round for each line of its input.
 
-Arguments: the server, or "-" for a session in this process. Each answer is the time of each work in
-microseconds.
+Arguments: the server, or "-" for a session in this process. Each answer has two numbers for each
+work: its time, and the time on processors of this process, in microseconds.
 """
 
 import sys
 import time
+from collections.abc import Callable
 
 import gt
 
@@ -21,35 +22,42 @@ def main() -> None:
     optimizer = gt.optim.SGD(model.parameters(), lr=0.01)
     inputs, labels = gt.randn(128, 64), gt.arange(128) % 10
 
-    def step() -> None:
-        loss = gt.nn.functional.cross_entropy(model(inputs), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        last.append(loss)
+    def steps(count: int) -> None:
+        for _ in range(count):
+            loss = gt.nn.functional.cross_entropy(model(inputs), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            assert loss.item() > 0
 
-    last: list[gt.Tensor] = []
     print("ready", flush=True)
     for _ in sys.stdin:
-        times = []
-        x, start = gt.ones(8), time.perf_counter()
-        for _ in range(ADDITIONS):
-            x = x + 1
-        assert x.sum().item() == 8 * (ADDITIONS + 1)
-        times.append((time.perf_counter() - start) / ADDITIONS)
-        start = time.perf_counter()
-        x = gt.ones(())
-        for number in range(READS):
-            x = x + 1
-            assert x.item() == number + 2
-        times.append((time.perf_counter() - start) / READS)
-        start = time.perf_counter()
-        for _ in range(STEPS):
-            step()
-            assert last[-1].item() > 0
-            last.clear()
-        times.append((time.perf_counter() - start) / STEPS)
-        print(*(f"{seconds * 1e6:.3f}" for seconds in times), flush=True)
+        numbers = [*timed(add, ADDITIONS), *timed(read, READS), *timed(steps, STEPS)]
+        print(*(f"{number:.3f}" for number in numbers), flush=True)
+
+
+def timed(run: Callable[[int], None], count: int) -> tuple[float, float]:
+    """Return the microseconds of one of `count` repetitions: of time, and of processors."""
+    busy, start = time.process_time(), time.perf_counter()
+    run(count)
+    elapsed, used = time.perf_counter() - start, time.process_time() - busy
+    return elapsed / count * 1e6, used / count * 1e6
+
+
+def add(count: int) -> None:
+    """Compute a chain of small additions."""
+    x = gt.ones(8)
+    for _ in range(count):
+        x = x + 1
+    assert x.sum().item() == 8 * (count + 1)
+
+
+def read(count: int) -> None:
+    """Compute small additions, and read the value of each."""
+    x = gt.ones(())
+    for number in range(count):
+        x = x + 1
+        assert x.item() == number + 2
 
 
 if __name__ == "__main__":

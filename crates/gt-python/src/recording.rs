@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use gt::recording::replay::{self, ReplayOptions, Tolerances, summary};
+use gt::recording::replay::{ReplayRequest, ReplayTarget, investigate, summary};
 use gt::recording::script::script;
 use gt::recording::{Recording, RecordingError};
 use gt::worker::Work;
@@ -74,12 +74,26 @@ impl ReplayPlace {
         })
     }
 
-    /// Returns the place to compare with: where the stream was recorded, or else one native worker.
-    fn reference(&self, recording: &Recording) -> ReplayPlace {
+    /// Returns workers in this process: as many as the program had in its own, unless given.
+    fn embedded(recording: &Recording, engine: String, workers: Option<usize>) -> ReplayPlace {
         let place = &recording.header.place;
-        let (engine, workers) = (place.engine.clone(), place.workers as usize);
-        let recorded = ReplayPlace::Embedded { engine, workers };
-        match workers > 0 && recorded != *self {
+        let recorded = if place.is_remote { 1 } else { place.workers.max(1) };
+        ReplayPlace::Embedded { engine, workers: workers.unwrap_or(recorded as usize) }
+    }
+
+    /// Returns the engine, if it is known.
+    fn engine(&self) -> Option<String> {
+        match self {
+            ReplayPlace::Embedded { engine, .. } => Some(engine.clone()),
+            ReplayPlace::Server { .. } => None,
+        }
+    }
+
+    /// Returns the place to compare with: as the stream was recorded, or else one native worker.
+    fn reference(&self, recording: &Recording) -> ReplayPlace {
+        let engine = recording.header.place.engine.clone();
+        let recorded = ReplayPlace::embedded(recording, engine, None);
+        match recorded.engine().is_some_and(|engine| !engine.is_empty()) && recorded != *self {
             true => recorded,
             false => ReplayPlace::Embedded { engine: "native".into(), workers: 1 },
         }
@@ -122,50 +136,24 @@ fn replay_recording(
     insecure: bool,
 ) -> PyResult<(String, u64)> {
     let engine = engine::backend(py)?;
+    let request = ReplayRequest { until, searches: compare, is_exact: exact, relative, absolute };
     let found = py.detach(|| {
         let recording = Recording::open(&path, until)?;
-        let recorded = &recording.header.place;
         let place = match address {
             Some(address) => ReplayPlace::Server { address, key_file, insecure },
-            None => {
-                let workers = workers.unwrap_or(recorded.workers.max(1) as usize);
-                ReplayPlace::Embedded { engine, workers }
-            }
+            None => ReplayPlace::embedded(&recording, engine, workers),
         };
         if let (ReplayPlace::Embedded { .. }, None) = (&place, until) {
             recording.check_files()?;
         }
-        let is_same_engine = match &place {
-            ReplayPlace::Embedded { engine, .. } => *engine == recorded.engine,
-            ReplayPlace::Server { .. } => false,
-        };
-        let has_tolerance = relative.is_some() || absolute.is_some();
-        let is_exact = exact.unwrap_or(is_same_engine && !has_tolerance);
-        let tolerances = Tolerances { is_exact, relative, absolute };
-        // With the same slots, sums have the same order on any number of workers.
-        let slots = Some(recorded.workers).filter(|workers| *workers > 0);
-        let options = ReplayOptions { until, tolerances, slots, ..ReplayOptions::default() };
+        let reference = place.reference(&recording);
         let mut interrupt = || Python::attach(|py| py.check_signals()).is_err();
-        let driver = place.open()?;
-        let report = replay::replay(&recording, &*driver, &options, &mut interrupt);
-        driver.close();
-        let report = report?;
-        let mut text = summary::report(&recording, &report, &place.to_string());
-        if compare && let Some(first) = report.differences.first() {
-            let reference = place.reference(&recording);
-            let found = replay::bisect(
-                &recording,
-                &mut || reference.open(),
-                &mut || place.open(),
-                first.at,
-                &options,
-                &mut interrupt,
-            )?;
-            let (reference, asked) = (reference.to_string(), place.to_string());
-            text.push('\n');
-            text.push_str(&summary::first_difference(&recording, &found, &reference, &asked));
-        }
-        Ok((text, report.different))
+        let asked = &mut || place.open();
+        let asked = ReplayTarget { name: place.to_string(), engine: place.engine(), open: asked };
+        let open = &mut || reference.open();
+        let (name, engine) = (reference.to_string(), reference.engine());
+        let reference = ReplayTarget { name, engine, open };
+        investigate(&recording, &request, asked, reference, &mut interrupt)
     });
     found.map_err(|error: RecordingError| match error {
         RecordingError::Session(ClientError::Interrupted) => {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use gt_ir::{Operation, ops, record};
 
 use crate::content::ContentHash;
+use crate::place::RecordedPlace;
 
 /// What the segment of a recording has instead of a schema of the server's journal.
 pub const SCHEMA: u64 = u64::from_le_bytes(*b"GTSTREAM");
@@ -67,19 +68,6 @@ pub struct RecordingHeader {
 record!(struct RecordingHeader {
     layout, version, begun, program, place, environment, is_anonymous, operations,
 });
-
-/// Where a session was computed.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct RecordedPlace {
-    /// A description for people.
-    pub description: String,
-    /// The engine of the workers in the program's process; empty for workers of a server.
-    pub engine: String,
-    /// The number of workers in the program's process; 0 for workers of a server.
-    pub workers: u32,
-}
-
-record!(struct RecordedPlace { description, engine, workers });
 
 /// A line of the program, as `file:line`, and the function that was called there, or an empty text.
 #[derive(Clone, PartialEq, Eq, Debug)]

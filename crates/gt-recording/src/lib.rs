@@ -4,7 +4,7 @@
 //! - [`start`]: begins a recording, as the environment asks for it; [`driver`]: the driver that records
 //!   what passes between a session and its dispatcher; [`writer`]: the thread that writes.
 //! - [`format`]: the entries of the file; [`event`]: what a session did; [`outcome`]: what it received;
-//!   [`content`]: hashes of values; [`anonymous`]: what stands for data and names that are left out.
+//!   [`place`]: where it was computed; [`content`]: hashes of values; [`anonymous`]: what stands for data and names that are left out.
 //!
 //! Replaying:
 //! - [`reading`]: reads and checks a file; [`error`]: why it is refused; [`numbering`]: the numbers of
@@ -23,6 +23,7 @@ pub mod event;
 pub mod format;
 mod numbering;
 pub mod outcome;
+mod place;
 pub mod reading;
 pub mod replay;
 pub mod script;
@@ -30,6 +31,6 @@ mod start;
 mod writer;
 
 pub use error::RecordingError;
-pub use format::RecordedPlace;
+pub use place::RecordedPlace;
 pub use reading::{Ending, Recording};
 pub use start::{is_asked, record, record_if_asked};

@@ -9,7 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gt_client::{ClientError, Driver, Result, environment};
 
 use crate::driver::RecordingDriver;
-use crate::format::{LAYOUT, OperationName, RecordedPlace, RecordingHeader};
+use crate::format::{LAYOUT, OperationName, RecordingHeader};
+use crate::place::RecordedPlace;
 use crate::writer::RecordingWriter;
 
 /// The variable that names the file.
@@ -28,15 +29,20 @@ pub fn is_asked() -> bool {
     std::env::var_os(FILE).is_some_and(|path| !path.is_empty())
 }
 
-/// Returns a driver that records its session if `GT_RECORD` names a file, and else the driver.
+/// Returns a driver that records its session if `GT_RECORD` names a file, and else the driver. `place`
+/// returns where it is computed.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn record_if_asked(driver: Arc<dyn Driver>, place: RecordedPlace) -> Result<Arc<dyn Driver>> {
+pub fn record_if_asked(
+    driver: Arc<dyn Driver>,
+    place: impl FnOnce(&dyn Driver) -> RecordedPlace,
+) -> Result<Arc<dyn Driver>> {
     match std::env::var_os(FILE).filter(|path| !path.is_empty()) {
         None => Ok(driver),
         Some(path) => {
             let is_anonymous = environment::switch(ANONYMOUS) == Some(true);
+            let place = place(&*driver);
             record(driver, place, Path::new(&path), is_anonymous)
         }
     }

@@ -5,6 +5,7 @@
 //!   for an anonymous recording; [`expansion`]: iterations as plain instructions.
 //! - [`compare`]: compares what is received with what is recorded.
 //! - [`bisect`]: finds the first instruction whose result differs between two drivers.
+//! - [`investigate`]: all of it, as a user asks for it.
 //! - [`report`]: what a replay has found; [`describe`], [`summary`]: as text.
 
 pub mod bisect;
@@ -13,6 +14,7 @@ pub mod compare;
 pub mod describe;
 mod expansion;
 mod fill;
+mod investigate;
 mod report;
 mod run;
 pub mod summary;
@@ -21,5 +23,6 @@ pub use bisect::{FirstDifference, bisect};
 pub(crate) use commands::submitted;
 pub use compare::{Agreement, Received, Tolerances};
 pub(crate) use expansion::StreamExpansion;
+pub use investigate::{ReplayRequest, ReplayTarget, investigate};
 pub use report::ReplayReport;
 pub use run::{ReplayOptions, replay};

@@ -6,6 +6,7 @@ use super::bisect::{DifferingInstruction, FirstDifference};
 use super::compare::Received;
 use super::describe;
 use super::report::{DifferingValue, LastInstruction, ReplayReport};
+use crate::place::RecordedPlace;
 use crate::reading::{Ending, Recording};
 
 /// The most differing values that are shown.
@@ -18,20 +19,12 @@ pub fn recording(recording: &Recording) -> String {
         program if program.is_empty() => "a program".to_string(),
         program => format!("`{program}`"),
     };
-    let engine = match header.place.engine.as_str() {
-        "" => String::new(),
-        engine => format!(", engine {engine}"),
-    };
-    let place = match (header.place.description.as_str(), header.place.workers) {
-        ("", 0) => "a server".into(),
-        ("", workers) => format!("{workers} worker(s)"),
-        (description, _) => description.to_string(),
-    };
     let mut text = format!(
-        "{}: {} instructions of {program}, recorded by gt {} on {place}{engine}",
+        "{}: {} instructions of {program}, recorded by gt {} on {}",
         recording.path(),
         recording.instructions,
-        header.version
+        header.version,
+        place(&header.place)
     );
     if header.is_anonymous {
         text.push_str("\n  it has no data: values are drawn at random, and not compared");
@@ -52,6 +45,22 @@ pub fn recording(recording: &Recording) -> String {
         }
     }
     text
+}
+
+/// Returns the workers of a session: `2 native workers of the server at box:9000`.
+fn place(place: &RecordedPlace) -> String {
+    let RecordedPlace { description, engine, workers, is_remote } = place;
+    let engine = if engine.is_empty() { String::new() } else { format!("{engine} ") };
+    let count = match workers {
+        0 => format!("{engine}workers"),
+        1 => format!("one {engine}worker"),
+        workers => format!("{workers} {engine}workers"),
+    };
+    match (is_remote, description.as_str()) {
+        (false, _) => format!("{count} in its process"),
+        (true, "") => format!("{count} of a server"),
+        (true, description) => format!("{count} of {description}"),
+    }
 }
 
 /// Returns the counts of a replay on `place`, and the first values that differ.

@@ -62,8 +62,12 @@ pub fn start_with(
     };
     let make: MakeWorker = if gt_recording::is_asked() { &noting } else { make };
     let driver = driver(workers, make, modifiers, origin)?;
-    let description = driver.describe();
-    let place = RecordedPlace { description, engine: engine.take(), workers: workers as u32 };
+    let place = |driver: &dyn Driver| RecordedPlace {
+        description: driver.describe(),
+        engine: engine.take(),
+        workers: workers as u32,
+        is_remote: false,
+    };
     Ok(Session::new(gt_recording::record_if_asked(driver, place)?))
 }
 

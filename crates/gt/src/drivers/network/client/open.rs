@@ -47,9 +47,7 @@ pub fn connect_as(
     insecure: bool,
 ) -> Result<Session> {
     let driver = driver(origin, address, key_file, insecure)?;
-    let description = driver.describe();
-    let place = RecordedPlace { description, ..RecordedPlace::default() };
-    Ok(Session::new(gt_recording::record_if_asked(driver, place)?))
+    Ok(Session::new(gt_recording::record_if_asked(driver, RecordedPlace::of_server)?))
 }
 
 /// The driver of such a session, which is not recorded.
