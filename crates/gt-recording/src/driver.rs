@@ -8,6 +8,7 @@ use gt_ir::message::Answer;
 use gt_ir::{ClientCommand, RequestId, StreamNumbers, TensorData, TensorId};
 
 use crate::event::SessionEvent;
+use crate::forks::ProcessGeneration;
 use crate::outcome::{Outcome, RecordedValue};
 use crate::writer::RecordingWriter;
 
@@ -17,7 +18,7 @@ pub struct RecordingDriver {
     writer: RecordingWriter,
     is_anonymous: bool,
     /// The process that opened the session. A fork of it has no writing thread, and records nothing.
-    process: u32,
+    process: ProcessGeneration,
 }
 
 impl RecordingDriver {
@@ -26,12 +27,13 @@ impl RecordingDriver {
         writer: RecordingWriter,
         is_anonymous: bool,
     ) -> RecordingDriver {
-        RecordingDriver { inner, writer, is_anonymous, process: std::process::id() }
+        RecordingDriver { inner, writer, is_anonymous, process: ProcessGeneration::watch() }
     }
 
     /// Returns the writer, unless this is a fork.
+    #[inline]
     fn writer(&self) -> Option<&RecordingWriter> {
-        (self.process == std::process::id()).then_some(&self.writer)
+        self.process.is_this().then_some(&self.writer)
     }
 
     fn record(&self, batch: &[ClientCommand], work: u64, to_read: bool) {

@@ -2,7 +2,8 @@
 //!
 //! Recording:
 //! - [`start`]: begins a recording, as the environment asks for it; [`driver`]: the driver that records
-//!   what passes between a session and its dispatcher; [`writer`]: the thread that writes.
+//!   what passes between a session and its dispatcher; [`writer`]: the thread that writes; [`forks`]:
+//!   forks of the process, which record nothing.
 //! - [`format`]: the entries of the file; [`event`]: what a session did; [`outcome`]: what it received;
 //!   [`place`]: where it was computed; [`content`]: hashes of values; [`anonymous`]: what stands for data and names that are left out.
 //!
@@ -20,6 +21,7 @@ pub mod content;
 mod driver;
 mod error;
 pub mod event;
+mod forks;
 pub mod format;
 mod numbering;
 pub mod outcome;
