@@ -102,6 +102,19 @@ def test_a_program_records_with_the_variable_and_keeps_what_exists(tmp_path):
     assert equal_values(replayed(tmp_path / "run-2.gts")) == 6
 
 
+def test_data_that_is_loaded_is_in_the_recording(tmp_path):
+    path, folder = tmp_path / "run.gts", tmp_path / "values"
+    folder.mkdir()
+    command = program_command("recording/loading", folder)
+    done = run_gt("record", "-o", str(path), "--", *command)
+    assert (done.returncode, done.stdout) == (0, "49995000.0\n"), done
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.unlink()
+    assert equal_values(replayed(path)) == 1
+    assert not any(file.is_file() for file in folder.rglob("*"))
+
+
 @linux_only
 def test_each_session_has_a_recording_and_forks_have_none(tmp_path):
     path = tmp_path / "run.gts"

@@ -10,13 +10,14 @@ use gt_ir::{ClientCommand, RequestId, StreamNumbers, TensorData, TensorId};
 use crate::event::SessionEvent;
 use crate::forks::ProcessGeneration;
 use crate::outcome::{Outcome, RecordedValue};
+use crate::substitute::CommandSubstitution;
 use crate::writer::RecordingWriter;
 
 /// Passes all calls to another driver, and records them.
 pub struct RecordingDriver {
     inner: Arc<dyn Driver>,
     writer: RecordingWriter,
-    is_anonymous: bool,
+    substitution: CommandSubstitution,
     /// The process that opened the session. A fork of it has no writing thread, and records nothing.
     process: ProcessGeneration,
 }
@@ -25,9 +26,9 @@ impl RecordingDriver {
     pub fn new(
         inner: Arc<dyn Driver>,
         writer: RecordingWriter,
-        is_anonymous: bool,
+        substitution: CommandSubstitution,
     ) -> RecordingDriver {
-        RecordingDriver { inner, writer, is_anonymous, process: ProcessGeneration::watch() }
+        RecordingDriver { inner, writer, substitution, process: ProcessGeneration::watch() }
     }
 
     /// Returns the writer, unless this is a fork.
@@ -38,7 +39,7 @@ impl RecordingDriver {
 
     fn record(&self, batch: &[ClientCommand], work: u64, to_read: bool) {
         if let Some(writer) = self.writer().filter(|_| !batch.is_empty()) {
-            writer.append(|to| to.batch(batch, work, to_read, self.is_anonymous));
+            writer.append(|to| to.batch(batch, work, to_read, self.substitution));
         }
     }
 
@@ -75,7 +76,7 @@ impl Driver for RecordingDriver {
     fn read(&self, tensor: TensorId) -> Option<TensorData> {
         let data = self.inner.read(tensor)?;
         if let Some(writer) = self.writer() {
-            let outcome = match self.is_anonymous {
+            let outcome = match self.substitution.is_anonymous {
                 true => Outcome::Unrecorded,
                 false => Outcome::Value(RecordedValue::of(&data)),
             };
@@ -101,7 +102,8 @@ impl Driver for RecordingDriver {
         if let Some(outcome) = Outcome::of(&answer)
             && let Some(writer) = self.writer()
         {
-            let outcome = if self.is_anonymous { Outcome::Unrecorded } else { outcome };
+            let outcome =
+                if self.substitution.is_anonymous { Outcome::Unrecorded } else { outcome };
             writer.append(|to| to.event(&SessionEvent::Answered { request, outcome }));
         }
         Ok(answer)

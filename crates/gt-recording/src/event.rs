@@ -7,8 +7,8 @@ use bytes::Bytes;
 use gt_ir::wire::{Decoded, Record, Sink, Source};
 use gt_ir::{ClientCommand, Operation, RequestId, TensorId, record};
 
-use crate::anonymous;
 use crate::outcome::Outcome;
+use crate::substitute::CommandSubstitution;
 
 /// What a session did.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,14 +78,20 @@ impl EventBuffer {
     }
 
     /// Appends an [`SessionEvent::Batch`].
-    pub fn batch(&mut self, commands: &[ClientCommand], work: u64, to_read: bool, anonymous: bool) {
+    pub fn batch(
+        &mut self,
+        commands: &[ClientCommand],
+        work: u64,
+        to_read: bool,
+        substitution: CommandSubstitution,
+    ) {
         self.append(|to| {
             to.byte(0);
             to_read.write(to);
             work.write(to);
             to.varint(commands.len() as u64);
             for command in commands {
-                match anonymous.then(|| anonymous::command(command)).flatten() {
+                match substitution.instead(command) {
                     Some(instead) => instead.write(to),
                     None => command.write(to),
                 }
@@ -167,6 +173,9 @@ mod tests {
     use super::*;
     use crate::anonymous::hidden_meta;
 
+    const AS_IT_IS: CommandSubstitution =
+        CommandSubstitution { is_anonymous: false, read: |_| None };
+
     fn create(id: u64, length: usize) -> ClientCommand {
         let bytes = Bytes::from(vec![7; length]);
         let data = TensorData::new(DType::U8, Shape::new(&[length]).unwrap(), bytes).unwrap();
@@ -193,7 +202,7 @@ mod tests {
         let read_value = SessionEvent::Read { tensor: TensorId(41), outcome: outcome.clone() };
         let answered = SessionEvent::Answered { request: RequestId(5), outcome };
         let mut buffer = EventBuffer::default();
-        buffer.batch(&commands, 900, true, false);
+        buffer.batch(&commands, 900, true, AS_IT_IS);
         buffer.event(&read_value);
         buffer.event(&answered);
         buffer.event(&batch);
@@ -207,7 +216,8 @@ mod tests {
     fn an_anonymous_batch_has_neither_data_nor_names() {
         let signal = ClientCommand::Signal { number: 1, name: "secret".into(), shard: None };
         let mut buffer = EventBuffer::default();
-        buffer.batch(&[create(1, 64), create(2, 9000), signal], 0, false, true);
+        let hidden = CommandSubstitution { is_anonymous: true, ..AS_IT_IS };
+        buffer.batch(&[create(1, 64), create(2, 9000), signal], 0, false, hidden);
         assert!(buffer.data.is_empty());
         let has = |part: &[u8]| buffer.bytes.windows(part.len()).any(|bytes| bytes == part);
         assert!(!has(b"secret") && !has(&[7; 8]));

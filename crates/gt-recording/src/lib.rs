@@ -5,7 +5,8 @@
 //!   what passes between a session and its dispatcher; [`writer`]: the thread that writes; [`forks`]:
 //!   forks of the process, which record nothing.
 //! - [`format`]: the entries of the file; [`event`]: what a session did; [`outcome`]: what it received;
-//!   [`place`]: where it was computed; [`content`]: hashes of values; [`anonymous`]: what stands for data and names that are left out.
+//!   [`place`]: where it was computed; [`content`]: hashes of values; [`substitute`]: what is recorded
+//!   otherwise than it is submitted; [`anonymous`]: what stands for data and names that are left out.
 //!
 //! Replaying:
 //! - [`reading`]: reads and checks a file; [`error`]: why it is refused; [`numbering`]: the numbers of
@@ -30,9 +31,11 @@ pub mod reading;
 pub mod replay;
 pub mod script;
 mod start;
+mod substitute;
 mod writer;
 
 pub use error::RecordingError;
 pub use place::RecordedPlace;
 pub use reading::{Ending, Recording};
 pub use start::{is_asked, record, record_if_asked};
+pub use substitute::{CommandSubstitution, ReadStored};

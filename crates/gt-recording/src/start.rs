@@ -11,6 +11,7 @@ use gt_client::{ClientError, Driver, Result, environment};
 use crate::driver::RecordingDriver;
 use crate::format::{LAYOUT, OperationName, RecordingHeader};
 use crate::place::RecordedPlace;
+use crate::substitute::{CommandSubstitution, ReadStored};
 use crate::writer::RecordingWriter;
 
 /// The variable that names the file.
@@ -30,20 +31,22 @@ pub fn is_asked() -> bool {
 }
 
 /// Returns a driver that records its session if `GT_RECORD` names a file, and else the driver. `place`
-/// returns where it is computed.
+/// returns where it is computed, and `read` reads values from the files of its workers.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn record_if_asked(
     driver: Arc<dyn Driver>,
     place: impl FnOnce(&dyn Driver) -> RecordedPlace,
+    read: ReadStored,
 ) -> Result<Arc<dyn Driver>> {
     match std::env::var_os(FILE).filter(|path| !path.is_empty()) {
         None => Ok(driver),
         Some(path) => {
             let is_anonymous = environment::switch(ANONYMOUS) == Some(true);
             let place = place(&*driver);
-            record(driver, place, Path::new(&path), is_anonymous)
+            let substitution = CommandSubstitution { is_anonymous, read };
+            record(driver, place, Path::new(&path), substitution)
         }
     }
 }
@@ -57,7 +60,7 @@ pub fn record(
     driver: Arc<dyn Driver>,
     place: RecordedPlace,
     path: &Path,
-    is_anonymous: bool,
+    substitution: CommandSubstitution,
 ) -> Result<Arc<dyn Driver>> {
     let failed = |error: io::Error| {
         ClientError::usage(format!(
@@ -66,13 +69,13 @@ pub fn record(
         ))
     };
     let (file, used) = create(path).map_err(failed)?;
-    let header = header(place, is_anonymous);
+    let header = header(place, substitution.is_anonymous);
     let writer = RecordingWriter::start(file, &used.display().to_string(), header);
     if used != path {
         let (path, used) = (path.display(), used.display());
         tracing::warn!("'{path}' exists: this session is recorded into '{used}'");
     }
-    Ok(Arc::new(RecordingDriver::new(driver, writer.map_err(failed)?, is_anonymous)))
+    Ok(Arc::new(RecordingDriver::new(driver, writer.map_err(failed)?, substitution)))
 }
 
 /// Creates a file of this name, or with a number if it exists: `run.gts`, `run-2.gts`.

@@ -7,7 +7,9 @@ use gt::drivers::embedded;
 use gt::recording::replay::{
     FirstDifference, ReplayOptions, ReplayReport, Tolerances, bisect, replay,
 };
-use gt::recording::{Ending, RecordedPlace, Recording, RecordingError, record};
+use gt::recording::{
+    CommandSubstitution, Ending, RecordedPlace, Recording, RecordingError, record,
+};
 use gt::{Driver, Session, Tensor};
 
 const EXACT: ReplayOptions = ReplayOptions {
@@ -17,6 +19,8 @@ const EXACT: ReplayOptions = ReplayOptions {
     stops_at_difference: false,
 };
 
+const AS_IT_IS: CommandSubstitution = CommandSubstitution { is_anonymous: false, read: |_| None };
+
 fn driver(workers: usize) -> Arc<dyn Driver> {
     embedded::driver(workers, &gt::native_worker, Vec::new(), gt::origin(None)).unwrap()
 }
@@ -24,7 +28,7 @@ fn driver(workers: usize) -> Arc<dyn Driver> {
 /// Records a loop that becomes a hot path, large data twice, a value that is read, and a failure.
 fn recorded(path: &Path) -> Vec<f64> {
     let place = RecordedPlace { workers: 1, engine: "native".into(), ..RecordedPlace::default() };
-    let session = Session::new(record(driver(1), place, path, false).unwrap());
+    let session = Session::new(record(driver(1), place, path, AS_IT_IS).unwrap());
     let data: Vec<f32> = (0..5000).map(|index| index as f32 / 5000.0).collect();
     let one = Tensor::from_slice(&session, &data, &[5000]).unwrap();
     let other = Tensor::from_slice(&session, &data, &[5000]).unwrap();

@@ -31,7 +31,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use gt_client::{ClientError, Driver, Result, Session};
 use gt_ir::SessionOrigin;
 use gt_ir::modifier::Modifier;
+use gt_ir::stored::StoredValues;
 use gt_recording::RecordedPlace;
+use gt_store::place::DataRoots;
+use gt_store::values;
 
 use super::{MakeWorker, native_worker};
 
@@ -68,7 +71,9 @@ pub fn start_with(
         workers: workers as u32,
         is_remote: false,
     };
-    Ok(Session::new(gt_recording::record_if_asked(driver, place)?))
+    // Its workers may read whatever this process may.
+    let read = |stored: &StoredValues| values::read(&DataRoots::Anywhere, stored).ok();
+    Ok(Session::new(gt_recording::record_if_asked(driver, place, read)?))
 }
 
 /// The driver of such a session, which is not recorded.
