@@ -26,6 +26,9 @@ pytestmark = [embedded_only, one_engine_only, unsharded_only]
 
 PROGRAM = "recording/training"
 
+#: Where replays find engines of tests.
+SUPPORT = {"PYTHONPATH": f"{Path(__file__).parent / 'support'}:{os.environ.get('PYTHONPATH', '')}"}
+
 
 def record(path, *arguments: object, options=(), **environment: str) -> str:
     """Record the program; return its output."""
@@ -239,12 +242,10 @@ def test_only_an_operation_that_does_not_exist_is_refused(recording):
 
 
 def test_the_first_instruction_that_differs_is_found(recording):
-    support = str(Path(__file__).parent / "support")
-    environment = {"PYTHONPATH": f"{support}:{os.environ.get('PYTHONPATH', '')}"}
     wrong = ("--backend", "wrong_engine:WrongEngine")
-    text = replayed(recording, *wrong, status=1, **environment)
+    text = replayed(recording, *wrong, status=1, **SUPPORT)
     assert "hint: --compare finds" in text and "recorded: float32 ()" in text, text
-    text = replayed(recording, *wrong, "--compare", status=1, **environment)
+    text = replayed(recording, *wrong, "--compare", status=1, **SUPPORT)
     found = re.search(
         r"the first instruction that differs is number (\d+): relu of float32 \(64, 32\)\n"
         rf"  issued at {re.escape(line_in_program(PROGRAM, 'cross_entropy('))}.*\n"
@@ -254,6 +255,18 @@ def test_the_first_instruction_that_differs_is_found(recording):
         text,
     )
     assert found and int(found[1]) < 100, text
+
+
+def test_rounding_that_adds_up_is_no_wrong_instruction(tmp_path):
+    path = tmp_path / "long.gts"
+    record(path, 300)
+    engine = ("--backend", "numpy", "--compare")
+    text = replayed(path, *engine, "--rtol", 1e-9, "--atol", 1e-12, status=1)
+    assert "the first instruction that differs is number" in text, text
+    text = replayed(path, "--backend", "wrong_engine:LateEngine", "--compare", status=1, **SUPPORT)
+    found = re.search(r"differs is number (\d+): relu of float32 \(64, 32\)\n", text)
+    assert found and int(found[1]) > 7000, text
+    assert "the largest difference is 5.0" in text or "is 5e-1" in text, text
 
 
 def test_a_script_computes_the_same_values(tmp_path, recording):

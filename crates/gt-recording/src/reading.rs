@@ -26,6 +26,8 @@ pub struct Recording {
     pub instructions: u64,
     /// The requests whose answers the program received.
     pub answered: FxHashSet<RequestId>,
+    /// The stream has no tensor of this number or a later one.
+    pub after_tensors: u64,
     /// The files from which its workers read tensors.
     files: BTreeSet<String>,
     chunks: Vec<EventChunk>,
@@ -95,6 +97,7 @@ impl Recording {
             ending,
             instructions: 0,
             answered: FxHashSet::default(),
+            after_tensors: 0,
             files: BTreeSet::new(),
             chunks: Vec::new(),
         };
@@ -131,12 +134,14 @@ impl Recording {
     /// Decodes all events once, and counts the instructions.
     fn check(&mut self, until: Option<u64>) -> Result<(), RecordingError> {
         let (mut counter, mut answered) = (InstructionCounter::default(), FxHashSet::default());
-        let mut files = BTreeSet::new();
+        let (mut files, mut after_tensors) = (BTreeSet::new(), 0);
         for event in self.events() {
             match event? {
                 SessionEvent::Batch { commands, .. } => {
                     commands.iter().for_each(|command| counter.count(command));
                     commands.iter().for_each(|command| note_files(command, &mut files));
+                    let numbers = commands.iter().filter_map(ClientCommand::after_made);
+                    after_tensors = numbers.fold(after_tensors, u64::max);
                 }
                 SessionEvent::Answered { request, .. } => {
                     answered.insert(request);
@@ -144,6 +149,7 @@ impl Recording {
                 SessionEvent::Read { .. } => {}
             }
         }
+        self.after_tensors = after_tensors;
         let instructions = counter.total();
         (self.instructions, self.answered, self.files) = (instructions, answered, files);
         if let Ending::Damaged { at, reason } = &self.ending

@@ -122,6 +122,9 @@ pub fn first_difference(
             "no instruction differs between {reference} and {asked} here: the recorded values are of another engine or version of gt ({})",
             recording.header.version
         ),
+        FirstDifference::Accumulated => format!(
+            "each instruction has the same result on {asked} as on {reference}, within tolerances, if its operands are the same: small differences add up over the stream\n  hint: compare with a larger --rtol"
+        ),
         FirstDifference::HotPath { first, last } => format!(
             "instructions {first} to {last} differ between {reference} and {asked} only when they run as a hot path\n  hint: compare with GT_AUTO_COMPILE=0, and report this with the file"
         ),

@@ -2,21 +2,26 @@
 //!
 //! Both run the same stream. A first pass runs it as recorded, and compares the live tensors in
 //! intervals, and what the program received. A second pass, up to where the first found a difference,
-//! runs the last interval as plain instructions, and compares the result of each.
+//! runs the last interval as plain instructions, and compares the result of each. Within tolerances the
+//! whole stream is run so: see [`aligned`].
+
+mod aligned;
 
 use std::sync::Arc;
 
+use gt_client::ClientError;
 use gt_client::driver::Driver;
+use gt_ir::ops::commit::is_commit;
 use gt_ir::{ClientCommand, Instruction, Meta, RequestId, Rescale, SourceId, TensorId};
 use rustc_hash::FxHashMap;
 
-use super::commands::submitted;
-use super::compare::Received;
-use super::expansion::StreamExpansion;
-use super::run::ReplayOptions;
 use crate::error::RecordingError;
 use crate::event::SessionEvent;
 use crate::reading::Recording;
+use crate::replay::commands::submitted;
+use crate::replay::compare::Received;
+use crate::replay::expansion::StreamExpansion;
+use crate::replay::run::ReplayOptions;
 
 /// The least number of instructions of an interval, and the number of intervals of a long stream.
 const INTERVAL: u64 = 256;
@@ -36,6 +41,8 @@ pub type OpenDriver<'a> = &'a mut dyn FnMut() -> Result<Arc<dyn Driver>, Recordi
 pub enum FirstDifference {
     /// The results of all instructions are equal.
     None,
+    /// The results of all instructions are equal within tolerances if their operands are.
+    Accumulated,
     /// The result of an instruction differs, and its operands do not.
     Instruction(Box<DifferingInstruction>),
     /// Results differ after these instructions only if iterations run as hot paths.
@@ -76,6 +83,12 @@ pub fn bisect(
         drivers.iter().for_each(|driver| driver.close());
         found
     };
+    if !options.tolerances.is_exact {
+        return Ok(match pass(0)? {
+            Some(FoundDifference::Instruction(found)) => FirstDifference::Instruction(found),
+            _ => FirstDifference::Accumulated,
+        });
+    }
     let (first, last) = match pass(u64::MAX)? {
         None => return Ok(FirstDifference::None),
         Some(FoundDifference::Interval { first, last }) => (first, last),
@@ -114,6 +127,8 @@ struct Pass<'a> {
     /// The tensor of each request of the program.
     fetched: FxHashMap<RequestId, TensorId>,
     next_request: u64,
+    /// The next name of a tensor that the stream does not have.
+    next_tensor: u64,
     /// The number of instructions so far, and up to where all results are known to be equal.
     number: u64,
     equal_up_to: u64,
@@ -149,6 +164,7 @@ impl<'a> Pass<'a> {
             live: FxHashMap::default(),
             fetched: FxHashMap::default(),
             next_request: OWN_REQUESTS,
+            next_tensor: recording.after_tensors,
             number: 0,
             equal_up_to: 0,
             begins,
@@ -261,18 +277,24 @@ impl<'a> Pass<'a> {
         request
     }
 
+    /// Waits for both answers to a request for a value.
+    fn both(&mut self, request: RequestId) -> Result<(Received, Received), RecordingError> {
+        let mut received = Vec::with_capacity(2);
+        for driver in self.drivers {
+            received.extend(Received::of(driver.wait(request, self.interrupt)?));
+        }
+        match (received.pop(), received.pop()) {
+            (Some(asked), Some(reference)) => Ok((reference, asked)),
+            _ => Err(ClientError::Connection("an answer has no value".into()).into()),
+        }
+    }
+
     /// Waits for both answers; returns them if they differ.
     fn differs(
         &mut self,
         request: RequestId,
     ) -> Result<Option<(Received, Received)>, RecordingError> {
-        let mut received = Vec::with_capacity(2);
-        for driver in self.drivers {
-            received.extend(Received::of(driver.wait(request, self.interrupt)?));
-        }
-        let (Some(asked), Some(reference)) = (received.pop(), received.pop()) else {
-            return Ok(None);
-        };
+        let (reference, asked) = self.both(request)?;
         let agrees = reference.agrees(&asked, &self.options.tolerances);
         Ok((!agrees).then_some((reference, asked)))
     }
@@ -322,24 +344,25 @@ impl<'a> Pass<'a> {
         plain: Vec<ClientCommand>,
     ) -> Result<Option<FoundDifference>, RecordingError> {
         for command in plain {
-            let run = match &command {
-                ClientCommand::Run(instruction) => Some(instruction.clone()),
-                _ => None,
-            };
-            let operands = run.iter().flat_map(Instruction::reads);
-            let operands: FxHashMap<TensorId, Meta> = operands
-                .filter_map(|tensor| Some((tensor, self.live.get(&tensor)?.meta)))
-                .collect();
             self.note(&command);
-            self.submit(vec![command])?;
-            if let Some(instruction) = run {
-                for (tensor, _) in instruction.outputs() {
-                    let request = self.request(tensor);
-                    let (number, operands) = (self.number, operands.clone());
-                    let instruction = instruction.clone();
-                    let result = PendingResult { number, instruction, tensor, request, operands };
-                    self.pending.push(result);
+            let ClientCommand::Run(instruction) = command else {
+                self.submit(vec![command])?;
+                continue;
+            };
+            if !self.options.tolerances.is_exact && !is_commit(instruction.operation) {
+                if let Some(found) = self.aligned(&instruction)? {
+                    return Ok(Some(found));
                 }
+                continue;
+            }
+            self.submit(vec![ClientCommand::Run(instruction.clone())])?;
+            let operands = self.metas_of(&instruction);
+            for (tensor, _) in instruction.outputs() {
+                let request = self.request(tensor);
+                let (number, operands) = (self.number, operands.clone());
+                let instruction = instruction.clone();
+                let result = PendingResult { number, instruction, tensor, request, operands };
+                self.pending.push(result);
             }
             if self.pending.len() >= GROUP
                 && let Some(found) = self.compare_pending()?
@@ -348,6 +371,12 @@ impl<'a> Pass<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns shapes and dtypes of the operands of an instruction.
+    fn metas_of(&self, instruction: &Instruction) -> FxHashMap<TensorId, Meta> {
+        let meta = |tensor: TensorId| Some((tensor, self.live.get(&tensor)?.meta));
+        instruction.reads().filter_map(meta).collect()
     }
 
     fn compare_pending(&mut self) -> Result<Option<FoundDifference>, RecordingError> {
