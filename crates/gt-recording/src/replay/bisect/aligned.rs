@@ -6,7 +6,8 @@ use gt_ir::{
     ClientCommand, Content, Create, Instruction, RequestId, SourceId, TensorData, TensorId,
 };
 
-use super::{DifferingInstruction, FoundDifference, Pass};
+use super::pass::Pass;
+use super::{DifferingInstruction, FoundDifference};
 use crate::error::RecordingError;
 use crate::replay::compare::Received;
 
