@@ -27,6 +27,8 @@ _COMMANDS = {
     "explain-wait": "explain what a session waits for, and which sessions make it wait",
     "trace": "record the events of a dispatcher into a log",
     "visualize": "draw such a log as a timeline",
+    "record": "run a program, and record its session's stream into a file",
+    "replay": "run such a stream again, anywhere, and compare its values",
     "convert": "convert a Hugging Face model folder into a GT checkpoint, or back",
     "key": "make a server key, or derive a key for a role or a user from one",
     "version": "print the version",

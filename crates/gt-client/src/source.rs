@@ -7,8 +7,8 @@ use gt_ir::SourceId;
 
 use crate::context;
 pub use crate::context::lines::{
-    CallId, UserCall, call, intern, intern_call, intern_within, is_of_gradient, of_gradient, short,
-    text,
+    CallId, UserCall, call, intern, intern_call, intern_within, is_of_gradient, lines_from,
+    of_gradient, short, text,
 };
 
 /// Sets the line of this thread's instructions from now on.

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use crc32fast::Hasher;
 
 /// The first bytes of a segment.
-const MAGIC: [u8; 8] = *b"GTJOURNL";
+pub const MAGIC: [u8; 8] = *b"GTJOURNL";
 /// The version of the format.
 const VERSION: u32 = 1;
 /// The lengths of the header, and of what precedes a record's body.
-const HEADER: usize = 24;
+pub const HEADER: usize = 24;
 const PREFIX: usize = 12;
 
 /// Writes the header of a segment whose records have this `schema`.
@@ -46,6 +46,9 @@ pub fn write_record(frames: &[Bytes], to: &mut impl Write) -> io::Result<u64> {
     }
     Ok(PREFIX as u64 + length)
 }
+
+/// The reason of a damage where the segment ends within a record.
+pub const CUT: &str = "a record is cut";
 
 /// Why a segment cannot be read at all.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -119,7 +122,6 @@ pub fn read(segment: &Bytes, schema: u64) -> Result<Records, Unreadable> {
 
 /// The record at an offset, and the offset of the next.
 fn record_at(segment: &Bytes, at: usize) -> Result<(Vec<Bytes>, usize), &'static str> {
-    const CUT: &str = "a record is cut";
     let length = u64::from_le_bytes(number(segment, at).ok_or(CUT)?);
     let sum = u32::from_le_bytes(number(segment, at + 8).ok_or(CUT)?);
     let start = at + PREFIX;

@@ -18,7 +18,7 @@
 //! - [`transaction`]: optimizer steps that commit or roll back as a whole.
 //! - [`files`]: tensors in safetensors files and checkpoints.
 //! - [`tools`]: status, traces, `top` and visualization of a dispatcher; [`operators`]: what operators
-//!   have a server do.
+//!   have a server do; [`recording`]: replays.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
 //! - [`error`]: the client's errors as Python exceptions; [`foreign`]: classes of NumPy's and
 //!   PyTorch's; [`source`]: the user's source line;
@@ -46,6 +46,7 @@ mod number;
 mod operation;
 mod operators;
 mod public;
+mod recording;
 mod session;
 mod signal;
 mod source;
@@ -85,6 +86,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::number::register(module)?;
     tools::register(module)?;
     operators::register(module)?;
+    recording::register(module)?;
     files::register(module)?;
     torch::register(module)?;
     foreign::register(module)?;

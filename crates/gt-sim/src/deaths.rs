@@ -6,17 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use bytes::Bytes;
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
-use gt_client::{ClientError, NewPublication, Result, Session, Tensor, signal};
+use gt_client::{ClientError, Result, Session, Tensor, signal};
 use gt_dispatcher::{Limits, LineageLimits};
-use gt_ir::publication::Audience;
 use gt_ir::signal::Shard;
 use gt_ir::{DType, Shape};
 
 use crate::chance::Chance;
 use crate::faults::{Fault, NoticeDelay};
+use crate::published::published;
 use crate::{Delays, World, driver};
 
 /// The signal scope of the loop.
@@ -323,26 +322,6 @@ impl LoopState {
     fn keep(&self, session: &Session) -> Result<()> {
         let step = (self.step as u64).to_le_bytes().to_vec();
         session.keep("loop", step.into(), &self.tensors)
-    }
-}
-
-/// Publishes a tensor, once more if a worker dies meanwhile, and returns it as a reader has it.
-fn published(session: &Session, tensor: &Tensor) -> Result<Tensor> {
-    let mut tries = 0..8;
-    loop {
-        let new = NewPublication {
-            name: "data".into(),
-            audience: Audience::All,
-            description: String::new(),
-            structure: Bytes::new(),
-            at: 0,
-        };
-        let name = session.publish(new, std::slice::from_ref(tensor), &mut || false)?;
-        match session.shared(&name, &mut || false) {
-            Ok(shared) => return Ok(shared.tensors[0].clone()),
-            Err(ClientError::Usage(_)) if tries.next().is_some() => {}
-            Err(error) => return Err(error),
-        }
     }
 }
 

@@ -34,6 +34,7 @@ mod links;
 mod meetings;
 mod mutate;
 mod power;
+mod published;
 mod restart;
 mod slow;
 mod timed;

@@ -21,8 +21,8 @@ pub mod mismatch;
 
 pub use drivers::network::client::{attach, connect, connect_as, new_token};
 pub use gt_client::{
-    Asked, AskedSave, CallbackError, ClientError, KeptName, KeptTensors, NewPublication, Result,
-    Session, SharedTensors, Tensor, Transaction, ValueRef, ValueStep, WeakSession, autocast,
+    Asked, AskedSave, CallbackError, ClientError, Driver, KeptName, KeptTensors, NewPublication,
+    Result, Session, SharedTensors, Tensor, Transaction, ValueRef, ValueStep, WeakSession, autocast,
     config, environment, failed_text, grad_enabled, nn, no_grad, optim, program, set_grad_enabled,
     signal, source, tape, tensor, vmap,
 };
@@ -31,6 +31,7 @@ pub use gt_ir as ir;
 pub use gt_ir::modifier::Modifier;
 pub use gt_ir::{DType, Scalar, SessionOrigin, Shape, TensorData};
 pub use gt_net as net;
+pub use gt_recording as recording;
 pub use gt_worker as worker;
 
 pub use drivers::memory::MemoryOptions;

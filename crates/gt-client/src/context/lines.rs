@@ -75,6 +75,15 @@ pub fn text(source: SourceId) -> Option<String> {
     Some(text.clone())
 }
 
+/// Returns the lines from an index on, in the order of their numbers, each with the function that is
+/// called there. The line at index `i` has the numbers `2 * (i + 1)` and, for gradients, one more.
+pub fn lines_from(index: usize) -> Vec<(String, Option<UserCall>)> {
+    let lines = lines();
+    let called = |call: CallId| lines.calls.get((call.0 as usize).checked_sub(1)?).cloned();
+    let texts = lines.texts.get(index..).unwrap_or_default();
+    texts.iter().map(|(text, call)| (text.clone(), called(*call))).collect()
+}
+
 /// Returns the text of a line's number without its folders: `train.py:12`.
 pub fn short(source: SourceId) -> Option<String> {
     let text = text(source)?;
@@ -113,6 +122,10 @@ mod tests {
         assert_eq!(short(intern("/home/ada/b.py:4")).as_deref(), Some("b.py:4"));
         assert_eq!(call(of_gradient(within)), Some(call_of("cross_entropy")));
         assert_eq!(call(plain), None);
+        let at = (within.0 >> 1) as usize - 1;
+        let found = (String::from("a.py:3"), Some(call_of("cross_entropy")));
+        assert_eq!(lines_from(at).first(), Some(&found));
+        assert!(lines_from(usize::MAX).is_empty());
         assert!(is_of_gradient(of_gradient(plain)) && !is_of_gradient(plain));
         assert_eq!(of_gradient(SourceId(0)), SourceId(0));
     }

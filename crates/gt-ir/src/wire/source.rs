@@ -3,6 +3,8 @@
 use bytes::Bytes;
 
 use super::{DecodeError, Decoded};
+use crate::operation::Operation;
+use crate::ops;
 
 /// The unread rest of a message. Reading past the end is an error, never a panic.
 pub struct Source<'a> {
@@ -11,12 +13,20 @@ pub struct Source<'a> {
     data: &'a [Bytes],
     /// As in [`super::Sink::last`].
     pub(super) last: u64,
+    /// The operations by their numbers.
+    pub(super) operations: &'a [Option<&'static Operation>],
 }
 
 impl<'a> Source<'a> {
     /// The records of a message, and its data frames.
     pub fn new(head: &'a [u8], data: &'a [Bytes]) -> Source<'a> {
-        Source { rest: head, data, last: 0 }
+        Source { rest: head, data, last: 0, operations: &ops::BY_ID }
+    }
+
+    /// Reads numbers of operations by this table instead of the instruction set's.
+    #[must_use]
+    pub fn with_operations(self, operations: &'a [Option<&'static Operation>]) -> Source<'a> {
+        Source { operations, ..self }
     }
 
     /// Returns the next `length` bytes.

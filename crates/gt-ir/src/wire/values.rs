@@ -77,8 +77,8 @@ impl Record for &'static Operation {
     #[inline]
     fn read(from: &mut Source) -> Decoded<&'static Operation> {
         let code = from.varint()?;
-        let operation = u16::try_from(code).ok().and_then(Operation::from_id);
-        operation.ok_or(DecodeError::BadCode { what: "an operation", code })
+        let place = usize::try_from(code).ok().and_then(|code| from.operations.get(code));
+        place.copied().flatten().ok_or(DecodeError::BadCode { what: "an operation", code })
     }
 }
 

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use super::PythonEngine;
 
 /// Returns the engine that GT_BACKEND names; without it, `pytorch` if PyTorch sees a GPU.
-fn backend(py: Python<'_>) -> PyResult<String> {
+pub fn backend(py: Python<'_>) -> PyResult<String> {
     py.import("gt.engines")?.call_method0("default")?.extract()
 }
 
@@ -20,9 +20,10 @@ pub fn default_workers(py: Python<'_>) -> PyResult<usize> {
 
 /// Returns the engines of embedded workers; `None` if they are native.
 pub fn embedded_engines(workers: usize) -> PyResult<Option<Vec<PythonEngine>>> {
-    Python::attach(|py| {
-        let name = backend(py)?;
-        let engine = |index| PythonEngine::load(py, &name, index);
-        (0..workers).map(engine).collect()
-    })
+    Python::attach(|py| engines(py, &backend(py)?, workers))
+}
+
+/// Returns engines of a name; `None` if they are native.
+pub fn engines(py: Python<'_>, name: &str, workers: usize) -> PyResult<Option<Vec<PythonEngine>>> {
+    (0..workers).map(|index| PythonEngine::load(py, name, index)).collect()
 }

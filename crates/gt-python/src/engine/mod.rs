@@ -41,7 +41,7 @@ use gt::worker::{CollectivePart, Engine, EngineError, SharedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-pub use choice::{default_workers, embedded_engines};
+pub use choice::{backend, default_workers, embedded_engines, engines};
 use collectives::EngineCollectives;
 use convert::Classes;
 use lowerings::{LoweringCache, OperationCall, ResultChecker};

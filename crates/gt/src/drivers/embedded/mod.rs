@@ -25,11 +25,16 @@ mod runtime;
 mod threads;
 mod watching;
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use gt_client::{ClientError, Result, Session};
+use gt_client::{ClientError, Driver, Result, Session};
 use gt_ir::SessionOrigin;
 use gt_ir::modifier::Modifier;
+use gt_ir::stored::StoredValues;
+use gt_recording::RecordedPlace;
+use gt_store::place::DataRoots;
+use gt_store::values;
 
 use super::{MakeWorker, native_worker};
 
@@ -42,20 +47,49 @@ pub fn start(workers: usize) -> Result<Session> {
 }
 
 /// A session with its own dispatcher, which applies the modifiers, and `workers` workers made by
-/// `make`; the session has the name of `origin`.
+/// `make`; the session has the name of `origin`. It is recorded if `GT_RECORD` is set.
 ///
 /// # Errors
-/// No worker asked for.
+/// No worker asked for, or the file of the recording cannot be written.
 pub fn start_with(
     workers: usize,
     make: MakeWorker,
     modifiers: Vec<Box<dyn Modifier>>,
     origin: SessionOrigin,
 ) -> Result<Session> {
+    let engine = RefCell::new(String::new());
+    let noting = |name: String, threads: usize| {
+        let worker = make(name, threads);
+        *engine.borrow_mut() = worker.stats().engine;
+        worker
+    };
+    let make: MakeWorker = if gt_recording::is_asked() { &noting } else { make };
+    let driver = driver(workers, make, modifiers, origin)?;
+    let place = |driver: &dyn Driver| RecordedPlace {
+        description: driver.describe(),
+        engine: engine.take(),
+        workers: workers as u32,
+        is_remote: false,
+    };
+    // Its workers may read whatever this process may.
+    let read = |stored: &StoredValues| values::read(&DataRoots::Anywhere, stored).ok();
+    Ok(Session::new(gt_recording::record_if_asked(driver, place, read)?))
+}
+
+/// The driver of such a session, which is not recorded.
+///
+/// # Errors
+/// No worker asked for.
+pub fn driver(
+    workers: usize,
+    make: MakeWorker,
+    modifiers: Vec<Box<dyn Modifier>>,
+    origin: SessionOrigin,
+) -> Result<Arc<dyn Driver>> {
     if workers == 0 {
         return Err(ClientError::usage("at least one worker is needed, 0 were asked for"));
     }
-    Ok(Session::new(Arc::new(driver::EmbeddedDriver::new(workers, make, modifiers, origin))))
+    Ok(Arc::new(driver::EmbeddedDriver::new(workers, make, modifiers, origin)))
 }
 
 /// Locks, ignoring poison.

@@ -25,7 +25,7 @@ use crate::drivers::issues::Issues;
 use crate::drivers::run_ahead::{LongWait, RunAhead};
 use crate::drivers::undone::UndoneSteps;
 
-pub use open::{attach, connect, connect_as, new_token};
+pub use open::{attach, connect, connect_as, driver, new_token};
 
 /// The interval at which a wait checks for the user's interrupt.
 const SLICE: Duration = Duration::from_millis(50);

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gt_client::{ClientError, Result, Session};
+use gt_client::{ClientError, Driver, Result, Session};
 use gt_ir::SessionOrigin;
 use gt_ir::message::{Attach, ClientHello};
+use gt_ir::stored::StoredValues;
 use gt_net::address::Address;
 use gt_net::wake::Wake;
 use gt_net::{NetError, shm};
+use gt_recording::RecordedPlace;
 
 use super::super::resume::{ClientLink, ServerRoute};
 use super::super::{CONNECT_LIMIT, blocks::SharedBlocks, fork, handshake_within};
@@ -45,7 +47,23 @@ pub fn connect_as(
     key_file: Option<&Path>,
     insecure: bool,
 ) -> Result<Session> {
-    open(origin, address, key_file, insecure, None).map(|(session, _)| session)
+    let driver = driver(origin, address, key_file, insecure)?;
+    // A file of this name may be another one on the workers' machines.
+    let read = |_: &StoredValues| None;
+    Ok(Session::new(gt_recording::record_if_asked(driver, RecordedPlace::of_server, read)?))
+}
+
+/// The driver of such a session, which is not recorded.
+///
+/// # Errors
+/// As [`connect`].
+pub fn driver(
+    origin: SessionOrigin,
+    address: &str,
+    key_file: Option<&Path>,
+    insecure: bool,
+) -> Result<Arc<dyn Driver>> {
+    open(origin, address, key_file, insecure, None).map(|(driver, _)| driver)
 }
 
 /// Connects to a server and attaches to a named session there. Returns also whether it existed.
@@ -59,7 +77,13 @@ pub fn attach(
     insecure: bool,
     attach: Attach,
 ) -> Result<(Session, bool)> {
-    open(origin, address, key_file, insecure, Some(attach))
+    let (driver, is_attached) = open(origin, address, key_file, insecure, Some(attach))?;
+    if gt_recording::is_asked() {
+        tracing::warn!(
+            "this session is not recorded: it outlives its program, and a recording begins with a session's first instruction"
+        );
+    }
+    Ok((Session::new(driver), is_attached))
 }
 
 /// Returns a random token for a session that is detached as private.
@@ -73,7 +97,7 @@ fn open(
     key_file: Option<&Path>,
     insecure: bool,
     attach: Option<Attach>,
-) -> Result<(Session, bool)> {
+) -> Result<(Arc<dyn Driver>, bool)> {
     fork::watch();
     if std::env::var_os("GT_AUTO_SHARD").is_some() {
         tracing::warn!(
@@ -134,5 +158,5 @@ fn open(
         .spawn(move || flusher.flush_now_and_then())
         .map_err(|error| ClientError::Connection(format!("no thread could be started: {error}")))?;
     *lock(&shared.flusher) = Some(thread);
-    Ok((Session::new(Arc::new(NetworkDriver { shared })), is_attached))
+    Ok((Arc::new(NetworkDriver { shared }), is_attached))
 }
