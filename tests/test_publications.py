@@ -235,7 +235,9 @@ def test_wrong_names_and_values(served):
     failed = gt.nn.functional.cross_entropy(gt.ones(1, 2), gt.tensor([7], dtype=gt.int64))
     gt.synchronize()
     gt.publish("failed", failed)
-    with pytest.raises(RuntimeError, match="'failed@1' was not published: .*index 7 is out of range"):
+    # It may have ended before it is looked for.
+    reason = "'failed@1' was not published: .*index 7 is out of range|no publication 'failed'"
+    with pytest.raises(RuntimeError, match=reason):
         gt.shared("failed")
 
 
