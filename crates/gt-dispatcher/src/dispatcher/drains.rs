@@ -92,13 +92,11 @@ impl Dispatcher {
         }
         let is_last = !self.peers.workers.iter().any(|other| other.drain.is_none());
         let leaving = self.leaving_publications(worker);
-        match leaving.first().filter(|_| is_last && !of.is_durable) {
-            Some(name) => Some(format!(
-                "the worker '{}' is the last one, and has no folder for its state: the publication '{name}' would be lost\n  hint: start another worker first, or start this one with --state FOLDER; or lose it, with --force",
-                of.name
-            )),
-            None => None,
-        }
+        let lost = leaving.first().filter(|_| is_last && !of.is_durable)?;
+        Some(format!(
+            "the worker '{}' is the last one, and has no folder for its state: the publication '{lost}' would be lost\n  hint: start another worker first, or start this one with --state FOLDER; or lose it, with --force",
+            of.name
+        ))
     }
 
     /// Returns whether a session has values on a worker, or commands in flight to it.
