@@ -54,7 +54,8 @@ def publish(
 def shared(name: str, into: torch.nn.Module | None = None) -> Any:
     """Return what was published under a name as PyTorch tensors on the device "cluster".
 
-    As `gt.shared`: without a copy, and read-only.
+    As `gt.shared`: without a copy. A change in place gives this program a value of its own, and
+    leaves the publication as it is.
 
         gt.torch.shared("qwen3-8b", into=model)
 

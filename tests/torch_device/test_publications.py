@@ -1,0 +1,39 @@
+"""Modules of PyTorch that programs publish, and that others read."""
+
+from processes import cluster, embedded_only, one_engine_only, run_python, unsharded_only
+
+# These tests start their own servers.
+pytestmark = [embedded_only, unsharded_only, one_engine_only]
+
+PUBLISH = """
+import sys, gt, gt.torch, torch
+gt.connect(sys.argv[1])
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+with torch.no_grad():
+    model[0].weight.copy_(torch.arange(16.0).reshape(4, 4))
+    model[0].bias.zero_()
+print(gt.torch.publish("model", model, to="all"))
+"""
+
+READ = """
+import sys, gt, gt.torch, torch
+gt.connect(sys.argv[1])
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+assert gt.torch.shared("model", into=model) is model
+assert not any(parameter.requires_grad for parameter in model.parameters())
+x = torch.ones(2, 4, device="cluster", requires_grad=True)
+y = model[0](x)
+y.sum().backward()
+print(y.tolist(), x.grad.tolist())
+with torch.no_grad():
+    model[0].weight.add_(1)
+print(gt.torch.shared("model")["0.weight"][0].tolist(), gt.shared("model@1")["0.weight"].shape)
+"""
+
+
+def test_a_module_is_read_by_another_program():
+    with cluster(1) as (address, _):
+        assert run_python(PUBLISH, address).stdout == "model@1\n"
+        done = run_python(READ, address)
+        rows, sums = [[6.0, 22.0, 38.0, 54.0]] * 2, [[24.0, 28.0, 32.0, 36.0]] * 2
+        assert done.stdout == f"{rows} {sums}\n[0.0, 1.0, 2.0, 3.0] (4, 4)\n", done
