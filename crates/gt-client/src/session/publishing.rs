@@ -2,8 +2,7 @@
 
 use std::sync::PoisonError;
 
-use gt_ir::message::FoundPublication;
-use gt_ir::message::Reply;
+use gt_ir::message::{FoundPublication, Reply};
 use gt_ir::{ClientCommand, Publish, SourceId};
 
 use super::Session;

@@ -171,7 +171,7 @@ impl Dispatcher {
     fn weigh(&mut self, now: Duration, user: &str, weight: Option<u32>) -> Result<String, String> {
         if weight == Some(0) {
             return Err(
-                "the weight is 0, expected a whole number from 1 on\n  hint: `gt pause --user USER` holds sessions back"
+                "the weight is 0, expected a whole number from 1 on\n  hint: `gt sessions pause --user USER` holds sessions back"
                     .into(),
             );
         }

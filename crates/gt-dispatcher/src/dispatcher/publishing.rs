@@ -110,7 +110,9 @@ impl Dispatcher {
             let failed =
                 |reason: &String| Failure::new("shared", reason.clone(), "", SourceId::default());
             let result = result.as_ref().map(|()| found()).map_err(failed);
-            if let Some(session) = self.peers.sessions.get_mut(find.client) {
+            if result.is_ok()
+                && let Some(session) = self.peers.sessions.get_mut(find.client)
+            {
                 session.planning.borrowed.find(id);
             }
             self.outbox.push(find.client, Answer { request: find.request, result });
@@ -165,21 +167,19 @@ impl Dispatcher {
         self.send_values(now, id, slot, worker);
     }
 
-    /// Has a worker that holds the values of a slot send them to another one. Returns false if none
-    /// is connected.
-    fn send_values(&mut self, now: Duration, id: SessionId, slot: SlotId, to: WorkerId) -> bool {
-        let Some(of) = self.library.get(id).and_then(|of| of.slot(slot)) else { return false };
+    /// Has a worker that holds the values of a slot, if one is connected, send them to another one.
+    fn send_values(&mut self, now: Duration, id: SessionId, slot: SlotId, to: WorkerId) {
+        let Some(of) = self.library.get(id).and_then(|of| of.slot(slot)) else { return };
         let others = of.holders.iter().filter(|holder| **holder != to);
         let Some(holder) = others.clone().find_map(|id| self.peers.workers.by_id(*id)) else {
             if others.count() == 0 {
                 self.end_publication(now, id, "the workers that had its values were lost");
             }
-            return false;
+            return;
         };
         let (session, snapshot, to) = (id, PUBLISHED, Some(to));
         let message = ServerToWorker::HandOver { session, slot, snapshot, to };
         self.outbox.push(holder.peer, message);
-        true
     }
 
     /// Ends the publications whose values workers have awaited for too long, as those that have them
@@ -211,7 +211,7 @@ impl Dispatcher {
     pub(super) fn leaving_publications(&self, worker: WorkerId) -> Vec<String> {
         let stays = |id: &WorkerId| *id != worker && self.peers.workers.stays(*id);
         let leaves = |of: &PublishedSlot| match of.storing {
-            Some((host, copy)) => host == worker || copy == Some(worker),
+            Some(_) => of.is_on(worker),
             None => of.holders.contains(&worker) && !of.holders.iter().any(stays),
         };
         let leaving = self.library.iter().filter(|it| it.slots.iter().any(leaves));
@@ -252,18 +252,14 @@ impl Dispatcher {
         self.end_withdrawn(now);
     }
 
-    /// Returns the publications that sessions read.
-    fn read_publications(&self) -> BTreeSet<SessionId> {
-        self.peers.sessions.iter().flat_map(ClientSession::reads).collect()
-    }
-
     /// Ends the publications that were withdrawn and that none reads, or for long enough.
     pub(super) fn end_withdrawn(&mut self, now: Duration) {
         let withdrawn = self.library.withdrawn();
         if withdrawn.is_empty() {
             return;
         }
-        let read = self.read_publications();
+        let read: BTreeSet<SessionId> =
+            self.peers.sessions.iter().flat_map(ClientSession::reads).collect();
         for (id, since) in withdrawn {
             if !read.contains(&id) || now >= since + WITHDRAWN_FOR {
                 self.end_publication(now, id, "its owner has withdrawn it");

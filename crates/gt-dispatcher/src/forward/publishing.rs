@@ -8,7 +8,7 @@ use gt_ir::publication::PUBLISHED;
 use gt_ir::sharding::Block;
 use gt_ir::snapshot::{Snapshot, ToPublish};
 use gt_ir::stored::PublishedValues;
-use gt_ir::{Create, Publish, RequestId, SessionId, SlotId, SourceId, WorkerCommand, WorkerId};
+use gt_ir::{Create, Publish, RequestId, SessionId, SlotId, SourceId, WorkerCommand};
 
 use super::Forward;
 use crate::library::{Begun, PublicationStage, PublishedSlot, WaitingFind};
@@ -100,8 +100,8 @@ impl Forward<'_> {
         let entitlement = &self.session.identity.entitlement;
         for quota in &entitlement.memory {
             for worker in self.workers.iter() {
-                let on = |of: &&PublishedSlot| of.storing.is_some_and(|it| is_on(it, worker.id));
-                let new: u64 = slots.iter().filter(on).map(|of| of.bytes).sum();
+                let here = slots.iter().filter(|of| of.is_on(worker.id));
+                let new: u64 = here.map(|of| of.bytes).sum();
                 let others = self.library.iter().filter(|of| {
                     of.id != id && of.user == entitlement.user && of.team == entitlement.team
                 });
@@ -168,9 +168,4 @@ impl Forward<'_> {
         planning.borrowed.add(create.output, publication.id, is_live);
         Ok(())
     }
-}
-
-/// Returns whether a worker stores a slot's values, or their copy.
-fn is_on((host, copy): (WorkerId, Option<WorkerId>), worker: WorkerId) -> bool {
-    host == worker || copy == Some(worker)
 }

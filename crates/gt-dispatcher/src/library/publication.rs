@@ -70,6 +70,15 @@ pub struct PublishedSlot {
 
 record!(struct PublishedSlot { slot, bytes, holders, storing });
 
+impl PublishedSlot {
+    /// Returns whether a worker has the values, or stores them.
+    pub fn is_on(&self, worker: WorkerId) -> bool {
+        let is_stored =
+            |(host, copy): (WorkerId, Option<WorkerId>)| host == worker || copy == Some(worker);
+        self.storing.is_some_and(is_stored) || self.holders.contains(&worker)
+    }
+}
+
 impl Publication {
     /// Returns its name with that of the user.
     pub fn full_name(&self) -> String {
@@ -106,12 +115,7 @@ impl Publication {
 
     /// Returns its bytes on a worker.
     pub fn bytes_on(&self, worker: WorkerId) -> u64 {
-        let on = |of: &&PublishedSlot| {
-            let storing =
-                of.storing.iter().any(|(host, copy)| *host == worker || *copy == Some(worker));
-            storing || of.holders.contains(&worker)
-        };
-        self.slots.iter().filter(on).map(|of| of.bytes).sum()
+        self.slots.iter().filter(|of| of.is_on(worker)).map(|of| of.bytes).sum()
     }
 
     pub fn slot_mut(&mut self, slot: SlotId) -> Option<&mut PublishedSlot> {

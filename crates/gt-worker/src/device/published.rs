@@ -125,8 +125,9 @@ impl<E: Engine> Device<E> {
         tensor: E::Tensor,
         bytes: u64,
     ) {
-        self.held.add(bytes);
-        self.library.add(name, *block, tensor, bytes);
+        if self.library.add(name, *block, tensor, bytes) {
+            self.held.add(bytes);
+        }
     }
 
     /// Drops the tensors of a publication that has ended.
@@ -142,7 +143,7 @@ impl<E: Engine> Device<E> {
             return;
         }
         for id in lane.store.shared.borrowed_from(publication) {
-            let line = lane.store.details(id).map_or(SourceId::default(), |(.., line)| line);
+            let line = lane.store.line(id);
             self.fail_read(lane, id, line);
         }
     }

@@ -61,16 +61,21 @@ impl<T> PublishedTensors<T> {
         blocks.iter().find(|of| of.block == values.need).map(|of| &of.tensor)
     }
 
-    /// Adds the tensor of a block, for which `bytes` are counted.
+    /// Adds the tensor of a block, for which `bytes` are counted. Returns whether it is new: a session
+    /// that is restored publishes once more.
     pub fn add(
         &mut self,
         (publication, index): (SessionId, TensorId),
         block: Block,
         tensor: T,
         bytes: u64,
-    ) {
+    ) -> bool {
         let blocks = self.tensors.entry((publication, index)).or_default();
-        blocks.push(LibraryBlock { block, tensor, bytes });
+        let is_new = blocks.iter().all(|of| of.block != block);
+        if is_new {
+            blocks.push(LibraryBlock { block, tensor, bytes });
+        }
+        is_new
     }
 
     /// Returns whether the engine has tensors of a publication.
