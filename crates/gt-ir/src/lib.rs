@@ -63,6 +63,7 @@ pub mod origin;
 pub mod philox;
 pub mod publication;
 pub mod redistribute;
+pub mod runs;
 pub mod scalar;
 pub mod shape;
 pub mod sharding;

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use gt_ir::sharding::Block;
+use gt_ir::runs::{CommonRuns, common_runs};
 use gt_ir::stored::{SavePart, StoredPart, StoredValues, Written};
 use gt_ir::{DType, TensorData};
 
@@ -84,10 +84,10 @@ pub fn read(places: &DataRoots, stored: &StoredValues) -> Result<TensorData> {
     values.resize(length, 0);
     let mut found = 0;
     for part in parts {
-        let Some(shared) = part.block.intersect(need) else { continue };
+        let Some(runs) = common_runs(&part.block, need, item) else { continue };
         let file = open(places, Path::new(&part.file))?;
-        PartCopy { part, need, shared: &shared, item }.run(&file, &mut values)?;
-        found += shared.shape.numel();
+        found += runs.bytes / item * runs.places.len();
+        PartCopy { part, runs }.run(&file, &mut values)?;
     }
     if found != need.shape.numel() {
         let path = parts.first().map_or("no file", |part| part.file.as_str());
@@ -129,66 +129,28 @@ fn open(places: &DataRoots, path: &Path) -> Result<File> {
 /// Copies the intersection of a part and the needed block, from a file into the needed values.
 struct PartCopy<'a> {
     part: &'a StoredPart,
-    need: &'a Block,
-    shared: &'a Block,
-    item: usize,
+    runs: CommonRuns,
 }
 
 impl PartCopy<'_> {
     fn run(&self, file: &File, values: &mut [u8]) -> Result<()> {
-        let rank = self.shared.shape.rank();
-        // The axes from `first` on are complete in both: their elements are contiguous.
-        let mut first = rank;
-        while first > 0 && self.is_whole(first - 1) {
-            first -= 1;
-        }
-        let outer = first.saturating_sub(1);
-        let run: usize = self.shared.shape[outer..].iter().product::<usize>() * self.item;
-        let places: Vec<(u64, usize)> = self.runs(outer);
-        if run >= SHORT_RUN || places.len() <= 1 {
+        let CommonRuns { bytes: run, places } = &self.runs;
+        let in_file = |from: usize| self.part.offset + from as u64;
+        if *run >= SHORT_RUN || places.len() <= 1 {
             for (from, to) in places {
-                self.read(file, &mut values[to..to + run], from)?;
+                self.read(file, &mut values[*to..to + run], in_file(*from))?;
             }
             return Ok(());
         }
         // Runs come in the order of the file.
         let (begin, end) = (places[0].0, places[places.len() - 1].0);
-        let mut between = vec![0; (end - begin) as usize + run];
-        self.read(file, &mut between, begin)?;
+        let mut between = vec![0; end - begin + run];
+        self.read(file, &mut between, in_file(begin))?;
         for (from, to) in places {
-            let at = (from - begin) as usize;
-            values[to..to + run].copy_from_slice(&between[at..at + run]);
+            let at = from - begin;
+            values[*to..to + run].copy_from_slice(&between[at..at + run]);
         }
         Ok(())
-    }
-
-    /// Returns whether the intersection spans an axis completely.
-    fn is_whole(&self, axis: usize) -> bool {
-        let length = self.shared.shape[axis];
-        length == self.part.block.shape[axis] && length == self.need.shape[axis]
-    }
-
-    /// Returns the offset of each run in the file, and in the needed values, in bytes.
-    fn runs(&self, outer: usize) -> Vec<(u64, usize)> {
-        let mut places = vec![(self.part.offset, 0)];
-        let strides = |block: &Block, axis: usize| -> usize {
-            block.shape[axis + 1..].iter().product::<usize>() * self.item
-        };
-        for axis in 0..self.shared.shape.rank() {
-            let (from, to) = (strides(&self.part.block, axis), strides(self.need, axis));
-            let start = self.shared.starts[axis];
-            let (skip, at) = (start - self.part.block.starts[axis], start - self.need.starts[axis]);
-            let count = if axis < outer { self.shared.shape[axis] } else { 1 };
-            places = places
-                .into_iter()
-                .flat_map(|(file, value)| {
-                    (0..count).map(move |step| {
-                        (file + ((skip + step) * from) as u64, value + (at + step) * to)
-                    })
-                })
-                .collect();
-        }
-        places
     }
 
     fn read(&self, file: &File, into: &mut [u8], at: u64) -> Result<()> {
@@ -205,6 +167,7 @@ impl PartCopy<'_> {
 
 #[cfg(test)]
 mod tests {
+    use gt_ir::sharding::Block;
     use gt_ir::stored::SavedBlock;
     use gt_ir::{Meta, RequestId, Shape, SourceId, TensorId};
     use proptest::prelude::*;

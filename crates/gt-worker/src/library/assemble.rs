@@ -1,13 +1,11 @@
 //! A block of a tensor, from the parts that slots published.
 
 use bytes::Bytes;
+use gt_ir::runs::common_runs;
 use gt_ir::sharding::Block;
 use gt_ir::{Meta, TensorData};
 
 /// Returns a block of a tensor, from parts that together cover it.
-///
-/// The axes inside the innermost one that a part does not span are contiguous in it and in the
-/// block; so values are copied in runs along that axis.
 pub(crate) fn assemble(meta: Meta, need: &Block, parts: &[(Block, TensorData)]) -> TensorData {
     if let [(block, data)] = parts
         && block == need
@@ -16,46 +14,12 @@ pub(crate) fn assemble(meta: Meta, need: &Block, parts: &[(Block, TensorData)]) 
     }
     let mut values = vec![0; meta.bytes()];
     for (block, data) in parts {
-        if let Some(common) = block.intersect(need) {
-            let (from, to) = (common.within(block), common.within(need));
-            copy(meta.dtype.size(), (&data.bytes, block, &from), (&mut values, need, &to));
+        let Some(runs) = common_runs(block, need, meta.dtype.size()) else { continue };
+        for (from, to) in runs.places {
+            values[to..to + runs.bytes].copy_from_slice(&data.bytes[from..from + runs.bytes]);
         }
     }
     TensorData { dtype: meta.dtype, shape: meta.shape, bytes: Bytes::from(values) }
-}
-
-/// Copies a region of one array into a region of another; both have the same shape.
-fn copy(size: usize, from: (&[u8], &Block, &Block), to: (&mut [u8], &Block, &Block)) {
-    let ((source, outer, from), (target, whole, to)) = (from, to);
-    let rank = from.shape.rank();
-    // The axes from here on are contiguous in both, together with the one before.
-    let spans = |axis: &usize| {
-        from.shape[*axis] == outer.shape[*axis] && to.shape[*axis] == whole.shape[*axis]
-    };
-    let inner = (0..rank).rev().take_while(spans).count();
-    let outermost = (rank - inner).saturating_sub(1);
-    let run: usize = (outermost..rank).map(|axis| from.shape[axis]).product::<usize>() * size;
-    let rows: usize = (0..outermost).map(|axis| from.shape[axis]).product();
-    if run == 0 {
-        return;
-    }
-    let offset = |of: &Block, region: &Block, mut row: usize| {
-        let (mut at, mut stride) = (0, 1);
-        for axis in (0..rank).rev() {
-            let mut index = region.starts[axis];
-            if axis < outermost {
-                index += row % region.shape[axis];
-                row /= region.shape[axis];
-            }
-            at += index * stride;
-            stride *= of.shape[axis];
-        }
-        at * size
-    };
-    for row in 0..rows {
-        let (begin, end) = (offset(outer, from, row), offset(whole, to, row));
-        target[end..end + run].copy_from_slice(&source[begin..begin + run]);
-    }
 }
 
 #[cfg(test)]
