@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from gt import _gt
+from gt.session.packing import checked_name, pack, unpack
 
 _MISSING: Any = object()
 
@@ -33,12 +33,8 @@ def keep(name: str, value: Any) -> None:
         ValueError: the name is empty, too long or has control characters; or a container contains
             itself.
     """
-    from gt.formats.structure import describe
-
-    text, tensors = describe(value, "keep")
-    names = [of for of, _ in tensors]
-    structure = json.dumps([names, text]).encode()
-    _gt.keep_tensors(_checked("keep", name), structure, [tensor for _, tensor in tensors])
+    structure, tensors = pack(value, "keep")
+    _gt.keep_tensors(checked_name("keep", name, "state"), structure, tensors)
 
 
 def kept(name: str | None = None, default: Any = _MISSING) -> Any:
@@ -59,20 +55,16 @@ def kept(name: str | None = None, default: Any = _MISSING) -> Any:
         ConnectionError: the session is closed.
         KeyError: nothing is kept under the name, and no default is given.
     """
-    from gt.formats.structure import rebuild
-
     if name is None:
         return [of for of, _, _ in _gt.list_kept()]
-    found = _gt.kept_tensors(_checked("kept", name))
+    found = _gt.kept_tensors(checked_name("kept", name, "state"))
     if found is None:
         if default is not _MISSING:
             return default
         names = ", ".join(repr(of) for of, _, _ in _gt.list_kept())
         raise KeyError(f"kept: nothing is kept under {name!r}, the names are: {names or 'none'}")
     structure, tensors = found
-    names, text = json.loads(structure)
-    by_name = dict(zip(names, tensors, strict=True))
-    return rebuild(text, by_name.__getitem__, f"kept: {name!r}")
+    return unpack(structure, tensors, f"kept: {name!r}")
 
 
 def unkeep(name: str) -> bool:
@@ -87,13 +79,4 @@ def unkeep(name: str) -> bool:
     Raises:
         ConnectionError: the session is closed.
     """
-    return _gt.unkeep(_checked("unkeep", name))
-
-
-def _checked(call: str, name: Any) -> str:
-    """Return a name, or raise an error that names the function."""
-    if not isinstance(name, str):
-        raise TypeError(
-            f"{call}: the name is {name!r}, expected a string\n  hint: gt.{call}('state')"
-        )
-    return name
+    return _gt.unkeep(checked_name("unkeep", name, "state"))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from gt import _gt
+from gt.session.packing import checked_name, pack, unpack
 
 __all__ = ["Publication", "publish", "published", "shared", "unpublish"]
+
+#: The name in the hints of messages.
+_EXAMPLE = "qwen3-8b"
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,11 @@ def publish(
 
     Raises:
         ConnectionError: the session's workers run in this process, which no other program uses.
+        RuntimeError: the name is not valid, there is no tensor or one has failed, or the user's
+            quota is exceeded.
         TypeError: the value contains something that cannot be published; the message says where.
-        ValueError: the name or `to` is not valid, a tensor has failed, or the user's quota is
-            exceeded.
+        ValueError: `to` is not valid, or a container contains itself.
     """
-    from gt.formats.structure import describe
-
     users = _users(to)
     if not isinstance(description, str):
         raise TypeError(f"publish: the description is {description!r}, expected a string")
@@ -83,10 +85,9 @@ def publish(
         state = value
     else:
         state = value.state_dict()
-    text, tensors = describe(state, "publish")
-    structure = json.dumps([[of for of, _ in tensors], text]).encode()
-    values = [tensor for _, tensor in tensors]
-    return _gt.publish_tensors(_checked("publish", name), users, description, structure, values)
+    structure, tensors = pack(state, "publish")
+    name = checked_name("publish", name, _EXAMPLE)
+    return _gt.publish_tensors(name, users, description, structure, tensors)
 
 
 def shared(name: str, into: Any = None) -> Any:
@@ -109,29 +110,34 @@ def shared(name: str, into: Any = None) -> Any:
 
     Raises:
         ConnectionError: the session's workers run in this process.
-        RuntimeError: the names or shapes of `into` are others.
-        ValueError: nothing is published under the name that the user may read, or several users
-            have published under it.
+        RuntimeError: nothing is published under the name that the user may read, several users
+            have published under it, or the names or shapes of `into` are others.
+        TypeError: `into` is no module, or what was published is no state of one.
     """
-    from gt.formats.structure import rebuild
-
-    _, structure, tensors = _gt.shared_tensors(_checked("shared", name))
-    names, text = json.loads(structure)
-    by_name = dict(zip(names, tensors, strict=True))
-    value = rebuild(text, by_name.__getitem__, f"shared: {name!r}")
+    _, structure, tensors = _gt.shared_tensors(checked_name("shared", name, _EXAMPLE))
+    value = unpack(structure, tensors, f"shared: {name!r}")
     if into is None:
         return value
     if not hasattr(into, "load_state_dict"):
         raise TypeError(f"shared: into is a {type(into).__name__}, expected a module")
+    return load_shared(into, value, f"gt.shared({name!r})")
+
+
+def load_shared(into: Any, value: Any, call: str) -> Any:
+    """Make what was published the state of a module, of GT or PyTorch, and return the module.
+
+    Raises:
+        RuntimeError: the names or shapes of the module are others.
+        TypeError: what was published is no state of a module; the message has the `call` that
+            returns it.
+    """
     if not isinstance(value, Mapping):
         raise TypeError(
-            f"shared: {name!r} is a {type(value).__name__}, expected the state of a module, as "
-            f"into is given\n  hint: value = gt.shared({name!r})"
+            f"shared: what was published is a {type(value).__name__}, expected the state of a "
+            f"module, as into is given\n  hint: value = {call}"
         )
     into.load_state_dict(value, assign=True)
-    for parameter in into.parameters():
-        parameter.requires_grad_(False)
-    return into
+    return into.requires_grad_(False)
 
 
 def unpublish(name: str) -> int:
@@ -150,9 +156,9 @@ def unpublish(name: str) -> int:
 
     Raises:
         ConnectionError: the session's workers run in this process.
-        ValueError: nothing of one's own is published under the name.
+        RuntimeError: nothing of one's own is published under the name.
     """
-    return _gt.unpublish(_checked("unpublish", name))
+    return _gt.unpublish(checked_name("unpublish", name, _EXAMPLE))
 
 
 def published() -> list[Publication]:
@@ -187,12 +193,3 @@ def _users(to: Any) -> list[str] | None:
         f"publish: to is {to!r}, expected 'team', 'all' or a list of users\n"
         "  hint: gt.publish(NAME, model, to=['ada', 'bob'])"
     )
-
-
-def _checked(call: str, name: Any) -> str:
-    """Return a name, or raise an error that names the function."""
-    if not isinstance(name, str):
-        raise TypeError(
-            f"{call}: the name is {name!r}, expected a string\n  hint: gt.{call}('qwen3-8b')"
-        )
-    return name

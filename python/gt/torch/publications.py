@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 import gt
+from gt.session.publications import load_shared
 from gt.torch.bridge import _plain_from_torch, _plain_to_torch
 from gt.torch.keeping import _mapped
 
@@ -34,8 +35,9 @@ def publish(
 
     Raises:
         ConnectionError: the session's workers run in this process, which no other program uses.
+        RuntimeError: the name is not valid, there is no tensor, or the user's quota is exceeded.
         TypeError: the value contains something that cannot be published.
-        ValueError: the name or `to` is not valid, or the user's quota is exceeded.
+        ValueError: `to` is not valid.
     """
     made: dict[int, gt.Tensor] = {}
 
@@ -69,9 +71,9 @@ def shared(name: str, into: torch.nn.Module | None = None) -> Any:
 
     Raises:
         ConnectionError: the session's workers run in this process.
-        RuntimeError: the names or shapes of `into` are others.
-        ValueError: nothing is published under the name that the user may read, or several users
-            have published under it.
+        RuntimeError: nothing is published under the name that the user may read, several users
+            have published under it, or the names or shapes of `into` are others.
+        TypeError: `into` is no module, or what was published is no state of one.
     """
     made: dict[int, torch.Tensor] = {}
 
@@ -87,10 +89,4 @@ def shared(name: str, into: torch.nn.Module | None = None) -> Any:
         return value
     if not isinstance(into, torch.nn.Module):
         raise TypeError(f"shared: into is a {type(into).__name__}, expected a torch.nn.Module")
-    if not isinstance(value, Mapping):
-        raise TypeError(
-            f"shared: {name!r} is a {type(value).__name__}, expected the state of a module, as "
-            f"into is given\n  hint: value = gt.torch.shared({name!r})"
-        )
-    into.load_state_dict(value, assign=True)
-    return into.requires_grad_(False)
+    return load_shared(into, value, f"gt.torch.shared({name!r})")
