@@ -22,9 +22,9 @@ pub mod mismatch;
 pub use drivers::network::client::{attach, connect, connect_as, new_token};
 pub use gt_client::{
     Asked, AskedSave, CallbackError, ClientError, Driver, KeptName, KeptTensors, NewPublication,
-    Result, Session, SharedTensors, Tensor, Transaction, ValueRef, ValueStep, WeakSession, autocast,
-    config, environment, failed_text, grad_enabled, nn, no_grad, optim, program, set_grad_enabled,
-    signal, source, tape, tensor, vmap,
+    Result, Session, SharedTensors, Tensor, Transaction, ValueRef, ValueStep, WeakSession,
+    autocast, config, environment, failed_text, grad_enabled, nn, no_grad, optim, program,
+    set_grad_enabled, signal, source, tape, tensor, vmap,
 };
 pub use gt_dispatcher::LineageLimits;
 pub use gt_ir as ir;

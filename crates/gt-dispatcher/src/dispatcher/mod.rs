@@ -32,7 +32,7 @@ mod trials;
 
 pub use restart::REJOIN_WITHIN;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use gt_ir::message::{Answer, Failure, ServerToWorker, WorkerHello};
@@ -110,8 +110,7 @@ pub struct Dispatcher {
     library: Publications,
     /// The clients that wait for a session that another one holds.
     waiting: Vec<WaitingClient>,
-    /// The weights of users that operators have set, and the users that they have paused.
-    weights: BTreeMap<String, u32>,
+    /// The users that operators have paused.
     paused: BTreeSet<String>,
     /// The last numbers that a predecessor, whose journal was read, may have assigned.
     predecessor: Option<LastNumbers>,
@@ -139,7 +138,6 @@ impl Dispatcher {
             journal: JournalBuffer::default(),
             library: Publications::default(),
             waiting: Vec::new(),
-            weights: BTreeMap::new(),
             paused: BTreeSet::new(),
             predecessor: None,
             outbox: PeerOutbox::default(),

@@ -176,13 +176,11 @@ impl Dispatcher {
             );
         }
         self.check_user(user)?;
-        let mut rules = self.rules.clone();
         match weight {
-            Some(weight) => rules.weights.insert(user.to_string(), weight),
-            None => rules.weights.remove(user),
+            Some(weight) => self.rules.weights.insert(user.to_string(), weight),
+            None => self.rules.weights.remove(user),
         };
-        self.weights.clone_from(&rules.weights);
-        self.set_rules(now, rules);
+        self.set_rules(now, self.rules.clone());
         Ok(match weight {
             Some(weight) => format!("the weight of user '{user}' is {weight} now"),
             None => format!("the weight of user '{user}' is the policy's again"),

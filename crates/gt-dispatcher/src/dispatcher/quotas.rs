@@ -102,7 +102,7 @@ impl Dispatcher {
     /// Sets the policy, for connected sessions too. Returns descriptions of what already exceeds
     /// it: nothing is taken from sessions that have too much, but they get no more.
     pub fn set_rules(&mut self, now: Duration, mut rules: Rules) -> Vec<String> {
-        rules.weights.clone_from(&self.weights);
+        rules.weights = std::mem::take(&mut self.rules.weights);
         let divided = (self.rules.policy_kind != rules.policy_kind).then_some(rules.policy_kind);
         self.has_time_limits = rules.has_time_limits();
         self.rules = rules;
