@@ -26,6 +26,7 @@ use crate::planner::{
     Catalogue, InvocationObserver, Planner, SignalScope, Streams, TemplateIteration,
 };
 use crate::queue::UnplannedBatch;
+use crate::rules::Rules;
 use crate::sessions::{ClientSession, Planning};
 use crate::workers::Workers;
 
@@ -39,6 +40,7 @@ pub(crate) struct Forward<'a> {
     pub answers: &'a mut PendingAnswers,
     pub observability: &'a mut Observability,
     pub library: &'a mut Publications,
+    pub rules: &'a Rules,
     pub outbox: &'a mut PeerOutbox,
 }
 
@@ -87,10 +89,7 @@ impl Forward<'_> {
             ClientCommand::Statistics { request } => {
                 self.outbox.push(peer, Answer::new(request, Reply::Statistics(Vec::new())));
             }
-            ClientCommand::Publish(publish) => {
-                let (request, result) = (publish.request, Err(failure.clone()));
-                self.outbox.push(peer, Answer { request, result });
-            }
+            ClientCommand::Publish(publish) => self.refuse_publication(&publish, failure.clone()),
             _ => {}
         }
     }
@@ -175,7 +174,7 @@ impl Forward<'_> {
             ClientCommand::Publish(publish) => self.publish(&publish),
             ClientCommand::Find { request, name } => self.find(request, &name),
             ClientCommand::Withdraw { request, name } => {
-                self.library.withdrawing = Some((request, name));
+                self.library.planned.withdrawals.push((request, name));
             }
             // They were handled on receipt; one that a modifier adds comes too late.
             ClientCommand::Status { .. }

@@ -54,11 +54,16 @@ pub(crate) enum Holder {
 
 impl Holder {
     /// Returns whether a session's user is, or belongs to, the holder.
-    pub fn has(&self, entitlement: &Entitlement) -> bool {
+    pub fn has(&self, Entitlement { user, team, .. }: &Entitlement) -> bool {
+        self.is(user, team)
+    }
+
+    /// Returns whether a user in a team is, or belongs to, the holder.
+    pub fn is(&self, user: &str, team: &str) -> bool {
         match self {
-            Holder::Team(team) => entitlement.team == *team,
-            Holder::User(user) => entitlement.user == *user,
-            Holder::Key { user, team } => entitlement.user == *user && entitlement.team == *team,
+            Holder::Team(name) => name == team,
+            Holder::User(name) => name == user,
+            Holder::Key { user: name, team: of } => name == user && of == team,
         }
     }
 }
@@ -87,6 +92,20 @@ impl Rules {
             all.push((Holder::Key { user: user.into(), team: team.into() }, rule));
         }
         all
+    }
+
+    /// Returns whether a user's key is not good any more.
+    pub(crate) fn is_revoked(&self, user: &str) -> bool {
+        !user.is_empty() && self.revoked.contains_key(user)
+    }
+
+    /// Returns the user who inherits what a revoked user has published: if the heir is revoked as
+    /// well, the heir's heir.
+    pub(crate) fn heir<'a>(&'a self, user: &str) -> Option<&'a str> {
+        let next = |user: &str| self.revoked.get(user)?.as_deref();
+        // Users who are each other's heirs have none.
+        let heirs = std::iter::successors(next(user), |heir| next(heir)).take(self.revoked.len());
+        heirs.into_iter().find(|heir| !self.is_revoked(heir))
     }
 
     /// Returns the number of slots that a session of a user in a team begins with, if a rule sets
@@ -154,6 +173,17 @@ mod tests {
             teams: [("vision".into(), memory(9))].into(),
             ..Rules::default()
         };
+        let heirs = [
+            ("ada", Some("bob")),
+            ("bob", Some("eve")),
+            ("dan", None),
+            ("fay", Some("gus")),
+            ("gus", Some("fay")),
+        ];
+        let revoked = heirs.map(|(user, heir)| (user.to_string(), heir.map(str::to_string)));
+        let with_heirs = Rules { revoked: revoked.into(), ..Rules::default() };
+        let found = ["ada", "bob", "dan", "fay", "eve"].map(|user| with_heirs.heir(user));
+        assert_eq!(found, [Some("eve"), Some("eve"), None, None, None]);
         let quota = |holder: &str, bytes| MemoryQuota { holder: holder.into(), bytes };
         let quotas = rules.entitlement("ada", "vision").memory;
         assert_eq!(quotas, [quota("team vision", 9), quota("user ada", 7)]);

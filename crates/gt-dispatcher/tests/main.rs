@@ -6,6 +6,7 @@ mod bad_input;
 mod common;
 mod drains;
 mod entitlements;
+mod publications;
 mod quotas;
 mod rewrites;
 mod streams;

@@ -10,6 +10,10 @@ use super::request::error_in;
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
 
+/// How many publications may be unfinished, as far as the client knows: it waits for them before
+/// the next one.
+const MOST_UNFINISHED: usize = 64;
+
 impl Session {
     /// Publishes tensors; returns the name with user and version, which can be found once the server
     /// has stored them.
@@ -18,11 +22,15 @@ impl Session {
     /// The name or the audience is not valid, a quota is exceeded, the connection was lost, or
     /// `interrupt` ended the wait.
     pub(crate) fn publish_values(&self, publish: Publish, interrupt: Interrupt) -> Result<String> {
+        let unfinished = &self.0.unfinished;
+        let count = unfinished.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if count >= MOST_UNFINISHED {
+            self.finish_publications(interrupt)?;
+        }
         let publish = |request| Box::new(Publish { request, ..publish });
         let request = self.request(|request| ClientCommand::Publish(publish(request)))?;
         match self.0.wait(request, interrupt)?.result {
             Ok(Reply::Published { name }) => {
-                let unfinished = &self.0.unfinished;
                 unfinished.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
                 Ok(name)
             }

@@ -272,9 +272,11 @@ impl Dispatcher {
             answers: &mut self.answers,
             observability: &mut self.observability,
             library: &mut self.library,
+            rules: &self.rules,
             outbox: &mut self.outbox,
         };
         let planned = forward.plan(batch, given_up.as_deref());
+        let requests = std::mem::take(&mut self.library.planned);
         match planned.and_then(|()| self.check_count(peer)) {
             Ok(()) => {
                 if let (Some(begin), Some(session)) = (begin, self.peers.sessions.get(peer)) {
@@ -291,9 +293,7 @@ impl Dispatcher {
                     self.parameters_changed(peer);
                 }
                 self.deliver(now, peer, weight, Some(number));
-                if let Some((request, name)) = self.library.withdrawing.take() {
-                    self.withdraw(now, peer, request, &name);
-                }
+                self.after_planning(now, peer, requests);
                 if has_lineage {
                     self.take_snapshot_if_due(now, peer);
                 }

@@ -192,6 +192,7 @@ impl Dispatcher {
             self.outbox.push(peer, ServerToWorker::RetainSessions { sessions, since, oldest });
         }
         self.exchange_addresses(peer);
+        self.resend_values(now);
         self.copy_publications(now);
         self.restore_waiting(now);
         self.resume_ready(now);
@@ -314,6 +315,7 @@ impl Dispatcher {
         self.lose_values(now, lost.id);
         let fabrics = Arc::new(self.peers.workers.fabrics());
         let tried = self.alone_on(lost.id);
+        let mut unrestored = Vec::new();
         for peer in self.peers.sessions.peers() {
             let Some(session) = self.peers.sessions.get(peer) else { continue };
             let hosts = self.allowed_hosts(&session.identity.entitlement);
@@ -348,6 +350,7 @@ impl Dispatcher {
                 }),
             };
             let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
+            unrestored.push(session.identity.number);
             let catalogue = &mut session.planning.catalogue;
             let mut returned = 0;
             let mut messages = Vec::new();
@@ -364,6 +367,9 @@ impl Dispatcher {
             self.count_home(now, peer, was_home);
             self.send_to_lanes(number, messages);
             self.deliver(now, peer, 0, None);
+        }
+        for session in unrestored {
+            self.end_unstored(now, session, lost.id);
         }
         self.answers.fail_saves(&mut self.outbox, lost.peer, &failure);
         for request in self.answers.forget_worker(&mut self.outbox, lost.peer) {

@@ -232,27 +232,4 @@ impl Dispatcher {
             (labels, _) => format!("{done} {}", labels.join(", ")),
         })
     }
-
-    /// Returns why a user's key is refused, if the policy revokes it.
-    pub(super) fn revoked(&self, user: &str) -> Option<String> {
-        let is_revoked = !user.is_empty() && self.rules.revoked.contains_key(user);
-        is_revoked.then(|| {
-            format!(
-                "the key of user '{user}' is revoked by the server's policy\n  hint: ask the operator of the cluster"
-            )
-        })
-    }
-
-    /// Ends the sessions of users whose keys are revoked.
-    pub(super) fn end_revoked(&mut self, now: Duration) {
-        if self.rules.revoked.is_empty() {
-            return;
-        }
-        for peer in self.peers.sessions.peers() {
-            let Some(session) = self.peers.sessions.get(peer) else { continue };
-            if let Some(reason) = self.revoked(&session.identity.entitlement.user) {
-                self.refuse(now, peer, reason);
-            }
-        }
-    }
 }

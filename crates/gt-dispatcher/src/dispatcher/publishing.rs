@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use gt_ir::message::{Answer, Failure, Reply, ServerToClient, ServerToWorker};
 use gt_ir::publication::PUBLISHED;
-use gt_ir::snapshot::{Backup, Unkept};
+use gt_ir::snapshot::Unkept;
 use gt_ir::{RequestId, SessionId, SlotId, SourceId, WorkerId};
 
 use super::Dispatcher;
 use crate::journal::JournalRecord;
-use crate::library::{Publication, PublicationStage, PublishedSlot};
+use crate::library::{PlannedRequests, Publication, PublicationStage, RefusedPublication};
 use crate::observability::log::LineKind;
 use crate::peer::PeerId;
 use crate::sessions::ClientSession;
 
 /// How long a publication that was withdrawn stays for those that read it.
 const WITHDRAWN_FOR: Duration = Duration::from_secs(600);
+
+/// Why a publication ends that was withdrawn.
+const WITHDRAWN: &str = "its owner has withdrawn it";
 
 impl Dispatcher {
     /// Handles a worker's report on a slot of a publication: its values are stored there, or could
@@ -60,11 +63,31 @@ impl Dispatcher {
             (Err(reason), Some(_)) => {
                 self.end_publication(now, id, &format!("it could not be stored: {reason}"));
             }
-            (Err(_), None) => {
-                of.holders.retain(|holder| *holder != from);
-                self.copy_publications(now);
+            // It could not keep them, or has lost them.
+            (Err(reason), None) => {
+                self.library.needed.remove(&(id, slot, from));
+                self.not_held(now, (id, slot, from), &reason);
             }
         }
+    }
+
+    /// Handles a worker that does not hold the values of a slot.
+    fn not_held(
+        &mut self,
+        now: Duration,
+        (id, slot, worker): (SessionId, SlotId, WorkerId),
+        reason: &Unkept,
+    ) {
+        let Some(of) = self.library.get_mut(id).and_then(|of| of.slot_mut(slot)) else { return };
+        if !of.holders.contains(&worker) {
+            return;
+        }
+        of.holders.retain(|holder| *holder != worker);
+        if of.holders.is_empty() {
+            return self.end_publication(now, id, &format!("its values were lost: {reason}"));
+        }
+        self.journal_publication(id);
+        self.copy_publications(now);
     }
 
     /// Makes a publication visible, all of whose values are stored, once it is in the journal.
@@ -93,6 +116,8 @@ impl Dispatcher {
             let peer = session.identity.peer;
             self.end_snapshot(peer);
         }
+        // A worker that had its values may have left meanwhile.
+        self.copy_publications(now);
     }
 
     /// Makes the publications visible that the journal, which cannot be written, does not have.
@@ -110,8 +135,10 @@ impl Dispatcher {
             let failed =
                 |reason: &String| Failure::new("shared", reason.clone(), "", SourceId::default());
             let result = result.as_ref().map(|()| found()).map_err(failed);
+            let origin = publication.origin.0;
             if result.is_ok()
                 && let Some(session) = self.peers.sessions.get_mut(find.client)
+                && session.identity.number != origin
             {
                 session.planning.borrowed.find(id);
             }
@@ -120,7 +147,7 @@ impl Dispatcher {
     }
 
     /// Journals a publication that can be read.
-    fn journal_publication(&mut self, id: SessionId) {
+    pub(super) fn journal_publication(&mut self, id: SessionId) {
         let Some(publication) = self.library.get(id) else { return };
         if publication.stage != PublicationStage::Storing {
             let record = || JournalRecord::Publication(Box::new(publication.clone()));
@@ -130,16 +157,17 @@ impl Dispatcher {
 
     /// Returns the records with which a journal that begins now has the publications.
     pub(super) fn publication_records(&self) -> Vec<JournalRecord> {
+        let Some(publication) = self.library.last() else { return Vec::new() };
         // The numbers so far are not assigned again.
-        let last =
-            self.library.last().map(|publication| JournalRecord::PublicationEnd { publication });
+        let origins = self.library.ended().map(Some).chain([None]);
+        let ended = origins.map(|origin| JournalRecord::PublicationEnd { publication, origin });
         let stored = self.library.iter().filter(|of| of.is_stored()).map(|publication| {
             JournalRecord::Publication(Box::new(match publication.stage {
                 PublicationStage::Storing => publication.complete(),
                 PublicationStage::Visible | PublicationStage::Withdrawn => publication.clone(),
             }))
         });
-        last.into_iter().chain(stored).collect()
+        ended.chain(stored).collect()
     }
 
     /// Returns whether a session's publications are still being stored: until then its log has the
@@ -150,106 +178,31 @@ impl Dispatcher {
         !self.library.is_empty() && self.library.iter().any(is_it)
     }
 
-    /// Handles a worker that needs the values of a slot of a publication.
-    pub(super) fn values_needed(
-        &mut self,
-        now: Duration,
-        from: PeerId,
-        id: SessionId,
-        slot: SlotId,
-    ) {
-        let Some(worker) = self.peers.workers.get(from).map(|worker| worker.id) else { return };
-        if self.library.get(id).and_then(|of| of.slot(slot)).is_none() {
-            let ended = ServerToWorker::Retain { session: id, snapshot: None, next: 0 };
-            return self.outbox.push(from, ended);
-        }
-        self.library.needed.entry((id, slot, worker)).or_insert(now);
-        self.send_values(now, id, slot, worker);
-    }
-
-    /// Has a worker that holds the values of a slot, if one is connected, send them to another one.
-    fn send_values(&mut self, now: Duration, id: SessionId, slot: SlotId, to: WorkerId) {
-        let Some(of) = self.library.get(id).and_then(|of| of.slot(slot)) else { return };
-        let others = of.holders.iter().filter(|holder| **holder != to);
-        let Some(holder) = others.clone().find_map(|id| self.peers.workers.by_id(*id)) else {
-            if others.count() == 0 {
-                self.end_publication(now, id, "the workers that had its values were lost");
-            }
-            return;
-        };
-        let (session, snapshot, to) = (id, PUBLISHED, Some(to));
-        let message = ServerToWorker::HandOver { session, slot, snapshot, to };
-        self.outbox.push(holder.peer, message);
-    }
-
-    /// Ends the publications whose values workers have awaited for too long, as those that have them
-    /// on disk were not started again.
-    pub(super) fn end_unmet(&mut self, now: Duration) {
-        let limit = self.limits.worker_wait;
-        let late = self.library.needed.iter().filter(|(_, since)| now >= **since + limit);
-        let late: Vec<(SessionId, SlotId, WorkerId)> = late.map(|(of, _)| *of).collect();
-        for (id, slot, worker) in late {
-            let Some(of) = self.library.get(id).and_then(|of| of.slot(slot)) else { continue };
-            let is_connected = |id: &WorkerId| self.peers.workers.by_id(*id).is_some();
-            if !of.holders.iter().any(is_connected) {
-                let names: Vec<String> =
-                    of.holders.iter().map(|id| self.peers.workers.name_of(*id)).collect();
-                let reason = format!(
-                    "the workers {}, which have its values in their --state, were not started again within {} s",
-                    names.join(", "),
-                    limit.as_secs_f64()
-                );
-                self.end_publication(now, id, &reason);
-            } else {
-                self.library.needed.insert((id, slot, worker), now);
-                self.send_values(now, id, slot, worker);
-            }
-        }
-    }
-
-    /// Returns the publications that have values on this worker and on none that stays.
-    pub(super) fn leaving_publications(&self, worker: WorkerId) -> Vec<String> {
-        let stays = |id: &WorkerId| *id != worker && self.peers.workers.stays(*id);
-        let leaves = |of: &PublishedSlot| match of.storing {
-            Some(_) => of.is_on(worker),
-            None => of.holders.contains(&worker) && !of.holders.iter().any(stays),
-        };
-        let leaving = self.library.iter().filter(|it| it.slots.iter().any(leaves));
-        leaving.map(Publication::version_name).collect()
-    }
-
-    /// Forwards values of a publication to the workers that need them and that the holder cannot
-    /// reach.
-    pub(super) fn forward_values(&mut self, backup: &Backup) {
-        let of = (backup.owner.session, backup.owner.slot);
-        for (id, slot, worker) in self.library.needed.keys() {
-            if (*id, *slot) == of
-                && let Some(worker) = self.peers.workers.by_id(*worker)
-            {
-                let backup = ServerToWorker::Backup(Box::new(backup.clone()));
-                self.outbox.push(worker.peer, backup);
-            }
-        }
-    }
-
     /// Withdraws publications of a client's user: they can be found no more, and end when none
     /// reads them.
-    pub(super) fn withdraw(&mut self, now: Duration, peer: PeerId, request: RequestId, name: &str) {
+    fn withdraw(&mut self, now: Duration, peer: PeerId, request: RequestId, name: &str) {
         let Some(session) = self.peers.sessions.get(peer) else { return };
         let own = self.library.own(&session.identity.entitlement.user, name);
         let failed = |reason| Failure::new("unpublish", reason, "", SourceId::default());
         let versions = own.as_ref().map_or(0, Vec::len) as u32;
         for id in own.iter().flatten() {
-            if self.library.get(*id).is_some_and(|of| of.stage == PublicationStage::Storing) {
-                self.end_publication(now, *id, "its owner has withdrawn it");
-            } else {
-                self.library.withdraw(now, *id);
-                self.journal_publication(*id);
-            }
+            self.withdraw_version(now, *id, WITHDRAWN);
         }
         let result = own.map(|_| Reply::Withdrawn { versions }).map_err(failed);
         self.outbox.push(peer, Answer { request, result });
         self.end_withdrawn(now);
+    }
+
+    /// Withdraws a publication, or ends one that is being stored.
+    pub(super) fn withdraw_version(&mut self, now: Duration, id: SessionId, reason: &str) {
+        match self.library.get(id).map(|of| of.stage) {
+            Some(PublicationStage::Storing) => self.end_publication(now, id, reason),
+            Some(PublicationStage::Visible) => {
+                self.library.withdraw(now, id);
+                self.journal_publication(id);
+            }
+            Some(PublicationStage::Withdrawn) | None => {}
+        }
     }
 
     /// Ends the publications that were withdrawn and that none reads, or for long enough.
@@ -262,7 +215,7 @@ impl Dispatcher {
             self.peers.sessions.iter().flat_map(ClientSession::reads).collect();
         for (id, since) in withdrawn {
             if !read.contains(&id) || now >= since + WITHDRAWN_FOR {
-                self.end_publication(now, id, "its owner has withdrawn it");
+                self.end_publication(now, id, WITHDRAWN);
             }
         }
     }
@@ -275,30 +228,57 @@ impl Dispatcher {
         withdrawn.chain(needed).min()
     }
 
-    /// Ends a publication: what sessions read of it fails.
-    fn end_publication(&mut self, now: Duration, id: SessionId, reason: &str) {
-        let Some(publication) = self.library.get(id) else { return };
-        let (name, origin) = (publication.version_name(), publication.origin.0);
-        let is_visible = publication.stage != PublicationStage::Storing;
-        let was_withdrawn = publication.stage == PublicationStage::Withdrawn;
-        self.answer_finds(id, &Err(format!("'{name}' was not published: {reason}")));
-        self.library.remove(id);
-        let details = format_args!("{reason}");
-        self.observability.write(now, LineKind::Send, &name, "PublicationEnd", 0, details);
-        if is_visible {
-            self.journal.add(|| JournalRecord::PublicationEnd { publication: id });
-        }
-        if !was_withdrawn && let Some(session) = self.peers.sessions.by_number(origin) {
-            let text = match is_visible {
-                true => format!("the publication '{name}' has ended: {reason}"),
-                false => format!("'{name}' was not published: {reason}"),
+    /// Ends a publication, and notifies its owner: what sessions read of it fails.
+    pub(super) fn end_publication(&mut self, now: Duration, id: SessionId, reason: &str) {
+        let Some(ended) = self.remove_publication(now, id, reason) else { return };
+        if ended.stage != PublicationStage::Withdrawn
+            && let Some(session) = self.peers.sessions.by_number(ended.origin.0)
+        {
+            let name = ended.version_name();
+            let text = match ended.stage {
+                PublicationStage::Storing => format!("'{name}' was not published: {reason}"),
+                _ => format!("the publication '{name}' has ended: {reason}"),
             };
             self.outbox.push(session.identity.peer, ServerToClient::Notice { text });
         }
+    }
+
+    /// Ends a publication.
+    fn remove_publication(
+        &mut self,
+        now: Duration,
+        id: SessionId,
+        reason: &str,
+    ) -> Option<Publication> {
+        let name = self.library.get(id)?.version_name();
+        self.answer_finds(id, &Err(format!("'{name}' was not published: {reason}")));
+        let ended = self.library.remove(id)?;
+        let details = format_args!("{reason}");
+        self.observability.write(now, LineKind::Send, &name, "PublicationEnd", 0, details);
+        let publisher = self.peers.sessions.by_number(ended.origin.0);
+        let publisher = publisher.map(|session| session.identity.peer);
+        let origin = publisher.map(|_| ended.origin);
+        if let Some(origin) = origin {
+            self.library.note_end(origin);
+        }
+        self.journal.add(|| JournalRecord::PublicationEnd { publication: id, origin });
         self.drop_values(id);
-        if let Some(session) = self.peers.sessions.by_number(origin) {
-            let peer = session.identity.peer;
+        if let Some(peer) = publisher {
             self.end_snapshot(peer);
+        }
+        Some(ended)
+    }
+
+    /// Does what a batch asked of the library that is done once it is planned.
+    pub(super) fn after_planning(&mut self, now: Duration, peer: PeerId, of: PlannedRequests) {
+        for RefusedPublication { id, reason, is_reported } in of.refused {
+            match is_reported {
+                true => drop(self.remove_publication(now, id, &reason)),
+                false => self.end_publication(now, id, &reason),
+            }
+        }
+        for (request, name) in of.withdrawals {
+            self.withdraw(now, peer, request, &name);
         }
     }
 
@@ -312,6 +292,7 @@ impl Dispatcher {
 
     /// Handles the end of a session: what it had not completely published is given up.
     pub(super) fn session_ended(&mut self, now: Duration, session: SessionId, peer: PeerId) {
+        self.library.forget_session(session);
         if self.library.is_empty() {
             return;
         }
@@ -323,61 +304,6 @@ impl Dispatcher {
         for id in unfinished {
             self.end_publication(now, id, "its session ended before it was stored");
         }
-        self.library.forget_session(session);
         self.end_withdrawn(now);
-    }
-
-    /// Handles the loss of a worker: what it held of publications is copied from others.
-    pub(super) fn lose_values(&mut self, now: Duration, lost: WorkerId) {
-        if self.library.is_empty() {
-            return;
-        }
-        self.library.needed.retain(|(.., worker), _| *worker != lost);
-        let may_return = self.peers.workers.may_rejoin(lost);
-        let mut gone = Vec::new();
-        for publication in self.library.iter_mut() {
-            for of in &mut publication.slots {
-                if !may_return {
-                    of.holders.retain(|holder| *holder != lost);
-                }
-                let is_lost = match of.storing {
-                    // Its session is restored, and publishes it once more, or fails.
-                    Some((host, copy)) => host != lost && copy == Some(lost),
-                    None => of.holders.is_empty(),
-                };
-                if is_lost {
-                    gone.push(publication.id);
-                }
-            }
-        }
-        gone.dedup();
-        for id in gone {
-            self.end_publication(now, id, "a worker that had its values was lost");
-        }
-        self.copy_publications(now);
-    }
-
-    /// Has values that only one connected worker holds copied to another one, and those that workers
-    /// wait for sent again.
-    pub(super) fn copy_publications(&mut self, now: Duration) {
-        if self.library.is_empty() {
-            return;
-        }
-        let is_connected = |id: &&WorkerId| self.peers.workers.by_id(**id).is_some();
-        let mut wanted: Vec<(SessionId, SlotId, WorkerId)> =
-            self.library.needed.keys().copied().collect();
-        for publication in self.library.iter().filter(|of| of.stage == PublicationStage::Visible) {
-            for PublishedSlot { slot, holders, .. } in &publication.slots {
-                let mut here = holders.iter().filter(is_connected);
-                if let (Some(only), None) = (here.next(), here.next())
-                    && let Some(to) = self.peers.workers.keeper(*only, &BTreeSet::new())
-                {
-                    wanted.push((publication.id, *slot, to));
-                }
-            }
-        }
-        for (id, slot, to) in wanted {
-            self.send_values(now, id, slot, to);
-        }
     }
 }

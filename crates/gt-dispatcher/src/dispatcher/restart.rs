@@ -114,8 +114,9 @@ impl Dispatcher {
             self.peers.sessions.numbers.skip_to(LastNumbers { session, incarnation });
             self.predecessor = Some(self.peers.sessions.numbers.last());
         }
-        let (publications, last) = history.take_publications();
-        self.library.adopt(now, publications, last + UNKNOWN);
+        self.library.adopt(now, std::mem::take(&mut history.publications), UNKNOWN);
+        // The policy may have been changed since.
+        self.end_revoked(now);
         let workers = std::mem::take(&mut history.workers);
         self.peers.workers.expect(now, workers, history.workers_next);
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Answer, Failure, Reply};
 use gt_ir::publication::PUBLISHED;
 use gt_ir::sharding::Block;
@@ -11,53 +12,74 @@ use gt_ir::stored::PublishedValues;
 use gt_ir::{Create, Publish, RequestId, SessionId, SlotId, SourceId, WorkerCommand};
 
 use super::Forward;
-use crate::library::{Begun, PublicationStage, PublishedSlot, WaitingFind};
+use crate::library::{
+    Begun, Publication, PublicationStage, PublishedSlot, RefusedPublication, WaitingFind,
+};
 use crate::sessions::ClientSession;
 
 impl Forward<'_> {
     /// Publishes tensors: their slots store them, and others copies of them.
     pub(super) fn publish(&mut self, publish: &Publish) {
-        let (client, request) = (self.session.identity.peer, publish.request);
-        let result = self.begin_publication(publish).transpose();
-        let Some(result) = result else { return };
+        let request = publish.request;
         let failed = |reason| Failure::new("publish", reason, "", SourceId::default());
-        let lineage = self.session.lineage.as_ref();
-        if lineage.is_some_and(|lineage| lineage.log.is_answered(request)) {
-            return;
+        match self.begin_publication(publish) {
+            Err(reason) => self.refuse_publication(publish, failed(reason)),
+            Ok(_) if self.is_answered(request) => {}
+            Ok(name) => {
+                let answer = Answer::new(request, Reply::Published { name });
+                self.outbox.push(self.session.identity.peer, answer);
+            }
         }
-        let result = result.map(|name| Reply::Published { name }).map_err(failed);
-        self.outbox.push(client, Answer { request, result });
     }
 
-    /// Returns the name with the version; `None` if the session is replayed and has published it
-    /// before.
+    /// Returns whether a request of a session that is replayed was answered.
+    fn is_answered(&self, request: RequestId) -> bool {
+        let lineage = self.session.lineage.as_ref();
+        lineage.is_some_and(|lineage| lineage.log.is_answered(request))
+    }
+
+    /// Answers a request to publish with its failure. What had begun ends.
+    pub(super) fn refuse_publication(&mut self, publish: &Publish, failure: Failure) {
+        let (identity, request) = (&self.session.identity, publish.request);
+        let (client, is_answered) = (identity.peer, self.is_answered(request));
+        let begun = self.library.of((identity.number, request));
+        if let Some(begun) = begun.filter(|of| of.stage == PublicationStage::Storing) {
+            let (id, reason) = (begun.id, failure.reason.clone());
+            let refused = RefusedPublication { id, reason, is_reported: !is_answered };
+            self.library.planned.refused.push(refused);
+        }
+        if !is_answered {
+            self.outbox.push(client, Answer { request, result: Err(failure) });
+        }
+    }
+
+    /// Returns the name with the version.
     ///
     /// # Errors
     /// Why it cannot be published.
-    fn begin_publication(&mut self, publish: &Publish) -> Result<Option<String>, String> {
+    fn begin_publication(&mut self, publish: &Publish) -> Result<String, String> {
         let ClientSession { identity, planning, lineage, .. } = &mut *self.session;
         let entitlement = &identity.entitlement;
         let of = (entitlement.user.as_str(), entitlement.team.as_str());
         if publish.tensors.is_empty() {
             return Err("it contains no tensor\n  hint: gt.publish(NAME, model)".into());
         }
-        let Begun::Store(id) = self.library.begin(identity.number, of, publish)? else {
-            return Ok(None);
+        let id = match self.library.begin(identity.number, of, publish)? {
+            Begun::Store(id) => id,
+            Begun::Done(name) => return Ok(name),
         };
         let catalogue = &mut planning.catalogue;
         let planned = self.planner.to_publish(catalogue, self.streams, &publish.tensors);
-        let (tensors, parts) = planned.map_err(|failure| {
-            self.library.remove(id);
-            format!("a tensor has failed: {}", failure.reason)
-        })?;
+        let (tensors, parts) =
+            planned.map_err(|failure| format!("a tensor has failed: {}", failure.reason))?;
         let unreachable = lineage.as_ref().map(|lineage| lineage.unreachable.clone());
         let unreachable: BTreeSet<_> = unreachable.unwrap_or_default();
         let mut slots = Vec::with_capacity(parts.len());
         for (slot, parts) in &parts {
-            let Some(host) = catalogue.slots.host(*slot) else {
-                self.library.remove(id);
-                return Err(format!("slot {slot} has no worker\n  hint: publish again later"));
-            };
+            let host = catalogue
+                .slots
+                .host(*slot)
+                .ok_or_else(|| format!("slot {slot} has no worker\n  hint: publish again later"))?;
             let copy = self.workers.keeper(host, &unreachable);
             let bytes = |of: &ToPublish| {
                 let dtype = tensors.get(of.index.0 as usize).map(|tensor| tensor.meta.dtype);
@@ -67,14 +89,11 @@ impl Forward<'_> {
             let (holders, storing) = (Vec::new(), Some((host, copy)));
             slots.push(PublishedSlot { slot: *slot, bytes, holders, storing });
         }
-        if let Err(reason) = self.check_quota(id, &slots) {
-            self.library.remove(id);
-            return Err(reason);
-        }
+        self.check_quota(id, &slots)?;
         self.store_parts(id, parts, &slots);
-        let Some(publication) = self.library.get_mut(id) else { return Ok(None) };
+        let publication = self.library.get_mut(id).ok_or("it has ended")?;
         (publication.tensors, publication.slots) = (tensors, slots);
-        Ok(Some(publication.version_name()))
+        Ok(publication.version_name())
     }
 
     /// Has slots store their parts of a publication.
@@ -97,19 +116,19 @@ impl Forward<'_> {
     /// # Errors
     /// They do.
     fn check_quota(&self, id: SessionId, slots: &[PublishedSlot]) -> Result<(), String> {
-        let entitlement = &self.session.identity.entitlement;
-        for quota in &entitlement.memory {
+        let Entitlement { user, team, .. } = &self.session.identity.entitlement;
+        for (holder, rule) in self.rules.of(user, team) {
+            let Some(most) = rule.memory else { continue };
+            let is_counted = |of: &&Publication| of.id != id && holder.is(&of.user, &of.team);
             for worker in self.workers.iter() {
                 let here = slots.iter().filter(|of| of.is_on(worker.id));
                 let new: u64 = here.map(|of| of.bytes).sum();
-                let others = self.library.iter().filter(|of| {
-                    of.id != id && of.user == entitlement.user && of.team == entitlement.team
-                });
+                let others = self.library.iter().filter(is_counted);
                 let held: u64 = others.map(|of| of.bytes_on(worker.id)).sum();
-                if held + new > quota.bytes {
+                if held + new > most {
                     return Err(format!(
-                        "it has {new} bytes on worker {}, and {} may hold {}, of which publications have {held}\n  hint: gt.unpublish(NAME) what is not needed any more",
-                        worker.name, quota.holder, quota.bytes
+                        "it has {new} bytes on worker {}, and {holder} may hold {most}, of which publications have {held}\n  hint: gt.unpublish(NAME) what is not needed any more",
+                        worker.name
                     ));
                 }
             }
@@ -127,7 +146,10 @@ impl Forward<'_> {
                 return self.library.waiting.push(waiting);
             }
             Ok(found) => {
-                self.session.planning.borrowed.find(found.id);
+                // Its publisher may only wait until it is stored.
+                if found.origin.0 != identity.number {
+                    self.session.planning.borrowed.find(found.id);
+                }
                 Ok(Reply::Found(Box::new(found.found())))
             }
             Err(reason) => Err(Failure::new("shared", reason, "", SourceId::default())),

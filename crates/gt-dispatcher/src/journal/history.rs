@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
-use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::{SessionId, WorkerId};
 
 use super::{BaseRecord, JournalRecord, StoredTensors};
-use crate::library::Publication;
+use crate::library::StoredPublications;
 use crate::named::SessionName;
 use crate::numbers::LastNumbers;
 use crate::planner::{Slots, TensorTable};
@@ -21,9 +20,7 @@ pub struct History {
     pub(crate) workers_next: u32,
     pub(crate) workers: BTreeMap<WorkerId, StoredWorker>,
     sessions: BTreeMap<SessionId, SessionHistory>,
-    publications: BTreeMap<SessionId, Publication>,
-    /// The last number of a publication.
-    last_publication: u32,
+    pub(crate) publications: StoredPublications,
 }
 
 /// A worker that may reconnect.
@@ -107,30 +104,16 @@ impl History {
                 history.base = Err(reason);
                 history.forget_before(from);
             }),
-            R::SessionEnd { session } => drop(self.sessions.remove(&session)),
-            R::Publication(publication) => {
-                self.note_publication(publication.id);
-                self.publications.insert(publication.id, *publication);
+            R::SessionEnd { session } => {
+                self.sessions.remove(&session);
+                self.publications.ended.remove(&session);
             }
-            R::PublicationEnd { publication } => {
-                self.note_publication(publication);
-                self.publications.remove(&publication);
-            }
+            R::Publication(publication) => self.publications.add(*publication),
+            R::PublicationEnd { publication, origin } => self.publications.end(publication, origin),
             R::Holder { session, hello, name, is_detached } => self.of(session, |history| {
                 history.hold(hello, name, is_detached);
             }),
         }
-    }
-
-    fn note_publication(&mut self, id: SessionId) {
-        let number = id.0.saturating_sub(FIRST_PUBLICATION);
-        self.last_publication = self.last_publication.max(number);
-    }
-
-    /// Takes the publications, and the last number of one.
-    pub(crate) fn take_publications(&mut self) -> (Vec<Publication>, u32) {
-        let all = std::mem::take(&mut self.publications).into_values().collect();
-        (all, self.last_publication)
     }
 
     fn of(&mut self, session: SessionId, change: impl FnOnce(&mut SessionHistory)) {

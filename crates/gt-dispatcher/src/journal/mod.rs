@@ -12,7 +12,7 @@ use bytes::Bytes;
 use gt_ir::message::ClientHello;
 use gt_ir::publication::PUBLISHED;
 use gt_ir::wire::{self, Decoded};
-use gt_ir::{Incarnation, SessionId, SlotId, StreamNumbers, WorkerId, record};
+use gt_ir::{Incarnation, RequestId, SessionId, SlotId, StreamNumbers, WorkerId, record};
 use std::sync::Arc;
 
 use crate::library::{BorrowedTensors, Publication};
@@ -89,8 +89,11 @@ pub enum JournalRecord {
     },
     /// A publication that can be read, or that was withdrawn, and where its values are.
     Publication(Box<Publication>),
+    /// A publication has ended, or has had this number; the living session that published it, and
+    /// its request.
     PublicationEnd {
         publication: SessionId,
+        origin: Option<(SessionId, RequestId)>,
     },
 }
 
@@ -107,7 +110,7 @@ record!(enum JournalRecord {
     10 => SessionEnd { session },
     11 => Holder { session, hello, name, is_detached },
     12 => Publication(publication),
-    13 => PublicationEnd { publication },
+    13 => PublicationEnd { publication, origin },
 });
 
 /// A snapshot of a session.

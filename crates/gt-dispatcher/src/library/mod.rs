@@ -5,11 +5,14 @@
 //! made by an ordinary `Create`, which names it.
 //!
 //! - [`publication`]: a version, and where its values are; [`name`]: names as users give them;
-//!   [`borrowed`]: what a session reads of them.
+//!   [`borrowed`]: what a session reads of them; [`stored`]: the publications of a journal;
+//!   [`requests`]: what sessions ask of the library.
 
 mod borrowed;
 mod name;
 mod publication;
+mod requests;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +20,12 @@ use std::time::Duration;
 use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::{Publish, RequestId, SessionId, SlotId, WorkerId};
 
-use crate::peer::PeerId;
 use name::{GivenName, shown};
 
 pub(crate) use borrowed::BorrowedTensors;
 pub(crate) use publication::{Publication, PublicationStage, PublishedSlot, PublishedTensor};
+pub(crate) use requests::{Begun, PlannedRequests, RefusedPublication, WaitingFind};
+pub(crate) use stored::StoredPublications;
 
 /// The publications of a server.
 #[derive(Default)]
@@ -31,30 +35,15 @@ pub(crate) struct Publications {
     pub waiting: Vec<WaitingFind>,
     /// The values that workers wait for, by slot and worker, and since when.
     pub needed: BTreeMap<(SessionId, SlotId, WorkerId), Duration>,
-    /// The last request of each session whose publication has ended: a session that is replayed
-    /// does not publish it again.
+    /// The last request of each living session whose publication has ended: a session that is
+    /// replayed does not publish it again.
     ended: BTreeMap<SessionId, RequestId>,
-    /// The request to withdraw a publication, and its name, in the batch that was just planned.
-    pub withdrawing: Option<(RequestId, String)>,
+    /// What the batch that is being planned asks for, and is done once it is planned.
+    pub planned: PlannedRequests,
     /// When publications were withdrawn.
     withdrawn: BTreeMap<SessionId, Duration>,
     /// The last number assigned.
     last: u32,
-}
-
-/// A request for a publication that cannot be read yet.
-pub(crate) struct WaitingFind {
-    pub client: PeerId,
-    pub request: RequestId,
-    pub publication: SessionId,
-}
-
-/// What a request to publish comes to.
-pub(crate) enum Begun {
-    /// A new publication, or one whose values are to be stored once more.
-    Store(SessionId),
-    /// The session is replayed, and has published it before.
-    Done,
 }
 
 impl Publications {
@@ -84,9 +73,10 @@ impl Publications {
     }
 
     /// Continues with the publications and numbers of a predecessor.
-    pub fn adopt(&mut self, now: Duration, publications: Vec<Publication>, last: u32) {
-        self.last = self.last.max(last);
-        for publication in publications {
+    pub fn adopt(&mut self, now: Duration, stored: StoredPublications, unknown: u32) {
+        self.last = self.last.max(stored.last + unknown);
+        self.ended = stored.ended;
+        for publication in stored.publications.into_values() {
             if publication.stage == PublicationStage::Withdrawn {
                 self.withdrawn.insert(publication.id, now);
             }
@@ -97,7 +87,8 @@ impl Publications {
     /// Begins to publish tensors of a session of a user in a team.
     ///
     /// # Errors
-    /// The name or the description is not valid.
+    /// The name or the description is not valid; or the session is replayed, and what it published
+    /// has ended.
     pub fn begin(
         &mut self,
         session: SessionId,
@@ -105,14 +96,16 @@ impl Publications {
         publish: &Publish,
     ) -> Result<Begun, String> {
         let origin = (session, publish.request);
-        if let Some(known) = self.publications.values().find(|of| of.origin == origin) {
+        if let Some(known) = self.of(origin) {
             return Ok(match known.stage {
                 PublicationStage::Storing => Begun::Store(known.id),
-                PublicationStage::Visible | PublicationStage::Withdrawn => Begun::Done,
+                PublicationStage::Visible | PublicationStage::Withdrawn => {
+                    Begun::Done(known.version_name())
+                }
             });
         }
         if self.ended.get(&session).is_some_and(|last| publish.request <= *last) {
-            return Ok(Begun::Done);
+            return Err("it has ended since\n  hint: publish it again".into());
         }
         name::check(&publish.name)?;
         let (bytes, most) = (publish.description.len(), Publish::MOST_DESCRIPTION);
@@ -143,15 +136,30 @@ impl Publications {
         Ok(Begun::Store(id))
     }
 
+    /// Returns what a session's request has published.
+    pub fn of(&self, origin: (SessionId, RequestId)) -> Option<&Publication> {
+        self.publications.values().find(|of| of.origin == origin)
+    }
+
     /// Removes a publication.
     pub fn remove(&mut self, id: SessionId) -> Option<Publication> {
         let publication = self.publications.remove(&id)?;
-        let (session, request) = publication.origin;
-        let last = self.ended.entry(session).or_insert(request);
-        *last = request.max(*last);
         self.needed.retain(|(of, ..), _| *of != id);
         self.withdrawn.remove(&id);
         Some(publication)
+    }
+
+    /// Gives a publication to another user, with a new version if that user has this one.
+    pub fn give(&mut self, id: SessionId, heir: &str) {
+        let Some(of) = self.publications.get(&id) else { return };
+        let same = self.publications.values().filter(|it| it.user == heir && it.name == of.name);
+        let versions: Vec<u32> = same.map(|it| it.version).collect();
+        let is_free = !versions.contains(&of.version);
+        let last = versions.into_iter().max().unwrap_or(0);
+        if let Some(of) = self.publications.get_mut(&id) {
+            of.user = heir.into();
+            of.version = if is_free { of.version } else { last + 1 };
+        }
     }
 
     /// Marks a publication as withdrawn.
@@ -165,6 +173,17 @@ impl Publications {
     /// Returns the publications that were withdrawn, and when.
     pub fn withdrawn(&self) -> Vec<(SessionId, Duration)> {
         self.withdrawn.iter().map(|(id, since)| (*id, *since)).collect()
+    }
+
+    /// Notes that what a living session's request has published has ended.
+    pub fn note_end(&mut self, (session, request): (SessionId, RequestId)) {
+        let last = self.ended.entry(session).or_insert(request);
+        *last = request.max(*last);
+    }
+
+    /// Returns the last request of each living session whose publication has ended.
+    pub fn ended(&self) -> impl Iterator<Item = (SessionId, RequestId)> {
+        self.ended.iter().map(|(session, request)| (*session, *request))
     }
 
     /// Forgets a session that has ended.

@@ -64,12 +64,13 @@ fn only_owners_withdraw() {
 fn a_session_that_is_replayed_publishes_once() {
     let mut library = Publications::default();
     let request = publish(5, "model", Audience::All);
-    let begin =
-        |library: &mut Publications| library.begin(SessionId(1), ("", ""), &request).unwrap();
-    let Begun::Store(id) = begin(&mut library) else { panic!("it is new") };
-    assert!(matches!(begin(&mut library), Begun::Store(again) if again == id));
+    let begin = |library: &mut Publications| library.begin(SessionId(1), ("", ""), &request);
+    let Ok(Begun::Store(id)) = begin(&mut library) else { panic!("it is new") };
+    assert!(matches!(begin(&mut library), Ok(Begun::Store(again)) if again == id));
     library.get_mut(id).unwrap().stage = PublicationStage::Visible;
-    assert!(matches!(begin(&mut library), Begun::Done));
+    assert!(matches!(begin(&mut library), Ok(Begun::Done(name)) if name == "model@1"));
     library.remove(id);
-    assert!(matches!(begin(&mut library), Begun::Done), "it has ended since");
+    library.note_end((SessionId(1), request.request));
+    let error = begin(&mut library).err().unwrap();
+    assert!(error.contains("it has ended since"), "{error}");
 }
