@@ -26,7 +26,32 @@ y = model[0](x)
 y.sum().backward()
 print(y.tolist(), x.grad.tolist())
 with torch.no_grad():
-    model[0].weight.add_(1)
+    holder = lambda of: torch.nn.ParameterList([of])
+    copy = torch.nn.Parameter(model[0].weight.clone(), requires_grad=False)
+    weight = model[0].weight
+    changes = {
+        "add_": lambda of: of.add_(1),
+        "copy_": lambda of: of.copy_(torch.ones(4, 4)),
+        "fill_": lambda of: of.fill_(2.0),
+        "a view": lambda of: of[0].mul_(2),
+        "an item": lambda of: of.__setitem__((0, 1), 5.0),
+        "out": lambda of: torch.add(x, 1.0, out=of),
+        "a loaded state": lambda of: holder(of).load_state_dict({"0": torch.ones(4, 4)}),
+        "initialization": lambda of: torch.nn.init.normal_(of),
+    }
+    x = torch.ones(4, 4, device="cluster")
+    for name, change in changes.items():
+        # What is cached for a tensor of the same layout must not be replayed for a shared one.
+        for _ in range(3):
+            change(copy)
+        for _ in range(2):
+            try:
+                change(weight)
+            except RuntimeError as error:
+                assert "shared by gt.torch.shared, and cannot be changed in place" in str(error), error
+            else:
+                raise AssertionError(f"{name} changes a shared tensor")
+    assert copy.shape == (4, 4) and weight.tolist()[0] == [0.0, 1.0, 2.0, 3.0]
 print(gt.torch.shared("model")["0.weight"][0].tolist(), gt.shared("model@1")["0.weight"].shape)
 """
 

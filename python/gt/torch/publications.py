@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import gt
+from gt._gt import torch_device
 from gt.session.publications import load_shared
 from gt.torch.bridge import _plain_from_torch, _plain_to_torch
 from gt.torch.keeping import _mapped
@@ -56,8 +57,7 @@ def publish(
 def shared(name: str, into: torch.nn.Module | None = None) -> Any:
     """Return what was published under a name as PyTorch tensors on the device "cluster".
 
-    As `gt.shared`: without a copy. A change in place gives this program a value of its own, and
-    leaves the publication as it is.
+    As `gt.shared`: without a copy. A change in place is an error; `tensor.clone()` may be changed.
 
         gt.torch.shared("qwen3-8b", into=model)
 
@@ -81,7 +81,8 @@ def shared(name: str, into: torch.nn.Module | None = None) -> Any:
         if not isinstance(value, gt.Tensor):
             return value
         if id(value) not in made:
-            made[id(value)] = _plain_to_torch(value, "cluster")
+            tensor = made[id(value)] = _plain_to_torch(value, "cluster")
+            torch_device.protect_storage(tensor.data_ptr())
         return made[id(value)]
 
     value = _mapped(gt.shared(name), converted)

@@ -148,6 +148,7 @@ impl StorageView {
             return Ok(());
         }
         let storage = self.storage()?;
+        storage.check_changeable(operation)?;
         let is_defined = matches!(storage.content, StorageContent::Elements(_));
         let is_whole = (storage.dtype == self.dtype || !is_defined)
             && value.shape() == self.strided.shape
@@ -335,9 +336,5 @@ pub fn blank<'py>(
         }
     };
     let shape = in_memory.map_err(|error| to_python(error.into()))?;
-    over_storage(
-        py,
-        Storage { dtype: place.dtype, shape, content: StorageContent::Blank },
-        &place.strided,
-    )
+    over_storage(py, Storage::blank(place.dtype, shape), &place.strided)
 }

@@ -50,6 +50,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     torch.add_function(wrap_pyfunction!(storage::forget_peak, &torch)?)?;
     torch.add_function(wrap_pyfunction!(storage::fill_storage, &torch)?)?;
     torch.add_function(wrap_pyfunction!(storage::copy_storage, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(storage::protect_storage, &torch)?)?;
     torch.add_function(wrap_pyfunction!(storage::storage_content, &torch)?)?;
     module.add_submodule(&torch)
 }

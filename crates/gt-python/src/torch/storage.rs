@@ -3,11 +3,13 @@
 //! An address consists of the bit `1 << 63`, the number of the storage, and the offset in it in
 //! bytes. No machine has memory at such an address, so code that dereferences it faults at once.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use gt::ir::Meta;
 use gt::{DType, Shape, ValueRef};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -27,6 +29,8 @@ pub struct Storage {
     pub dtype: DType,
     pub shape: Shape,
     pub content: StorageContent,
+    /// Whether it is that of a publication: changes are errors.
+    pub is_published: bool,
 }
 
 /// The elements of a storage.
@@ -48,6 +52,9 @@ struct Storages {
     peak: usize,
 }
 
+/// Whether any storage was that of a publication.
+static HAS_PUBLISHED: AtomicBool = AtomicBool::new(false);
+
 static STORAGES: Mutex<Storages> =
     Mutex::new(Storages { all: Vec::new(), free: Vec::new(), bytes: 0, peak: 0 });
 
@@ -59,7 +66,25 @@ impl Storage {
     /// Returns a storage of these elements.
     pub fn of(elements: ValueRef) -> Storage {
         let &Meta { dtype, shape } = elements.meta();
-        Storage { dtype, shape, content: StorageContent::Elements(elements) }
+        Storage { content: StorageContent::Elements(elements), ..Storage::blank(dtype, shape) }
+    }
+
+    /// Returns a storage of undefined elements.
+    pub fn blank(dtype: DType, shape: Shape) -> Storage {
+        Storage { dtype, shape, content: StorageContent::Blank, is_published: false }
+    }
+
+    /// Checks that an operation may change it.
+    ///
+    /// # Errors
+    /// It is that of a publication.
+    pub fn check_changeable(&self, operation: &str) -> PyResult<()> {
+        match self.is_published {
+            false => Ok(()),
+            true => Err(PyRuntimeError::new_err(format!(
+                "{operation}: the tensor is shared by gt.torch.shared, and cannot be changed in place\n  hint: change a copy: tensor.clone()"
+            ))),
+        }
     }
 
     /// Returns its size in bytes.
@@ -105,6 +130,20 @@ pub fn inspect<T>(number: usize, at: impl FnOnce(&Storage) -> T) -> Option<T> {
     storages().all.get(number)?.as_ref().map(at)
 }
 
+/// Returns whether a storage is that of a publication.
+pub fn is_published(number: usize) -> bool {
+    HAS_PUBLISHED.load(Ordering::Relaxed)
+        && inspect(number, |storage| storage.is_published).unwrap_or(false)
+}
+
+/// Checks that an operation may change a storage.
+///
+/// # Errors
+/// It is that of a publication.
+fn check_changeable(number: usize, operation: &str) -> PyResult<()> {
+    inspect(number, |storage| storage.check_changeable(operation)).unwrap_or(Ok(()))
+}
+
 /// Returns the storage of a number.
 pub fn get(number: usize) -> Option<Storage> {
     storages().all.get(number).cloned().flatten()
@@ -142,18 +181,32 @@ pub fn remove(address: usize) {
 #[pyfunction]
 pub fn fill_storage(address: usize, bytes: &[u8]) -> PyResult<()> {
     let (number, _) = locate(address);
+    check_changeable(number, "copy_")?;
     let shape = Shape::new(&[bytes.len()]).map_err(|error| to_python(error.into()))?;
     let content = StorageContent::Bytes(Bytes::copy_from_slice(bytes));
-    replace(number, Storage { dtype: DType::U8, shape, content });
+    replace(number, Storage { content, ..Storage::blank(DType::U8, shape) });
     Ok(())
+}
+
+/// Mark the storage at an address as that of a publication: changes are errors.
+#[pyfunction]
+pub fn protect_storage(address: usize) {
+    // An empty tensor may have no storage.
+    let Some(number) = number(address) else { return };
+    HAS_PUBLISHED.store(true, Ordering::Relaxed);
+    if let Some(Some(storage)) = storages().all.get_mut(number) {
+        storage.is_published = true;
+    }
 }
 
 /// Set the content of the storage at `to` to that of the storage at `from`.
 #[pyfunction]
-pub fn copy_storage(to: usize, from: usize) {
+pub fn copy_storage(to: usize, from: usize) -> PyResult<()> {
+    check_changeable(locate(to).0, "copy_")?;
     if let Some(held) = get(locate(from).0) {
-        replace(locate(to).0, held);
+        replace(locate(to).0, Storage { is_published: false, ..held });
     }
+    Ok(())
 }
 
 /// Return the content of a storage: a one-dimensional tensor, bytes, or None if it is undefined.

@@ -8,7 +8,7 @@ use super::ExtensionResults;
 use super::argument::{self, ExtensionArgument};
 use super::call::ExtensionCall;
 use crate::session::with_gil;
-use crate::torch::storage::{self, Storage, StorageContent};
+use crate::torch::storage::{self, Storage};
 use crate::torch::thread_context;
 use crate::user_code::LATEST;
 
@@ -54,6 +54,12 @@ impl RecordedEffects {
     /// Replays the effects for another call. Returns `None` if that is not possible; then no tensor
     /// has changed, though instructions may have been issued.
     pub fn replay(&self, call: &ExtensionCall, results: ExtensionResults) -> Option<()> {
+        let is_published = |(place, _): &(usize, usize)| {
+            storage::is_published(call.storages.numbers[*place] as usize)
+        };
+        if self.writes.iter().any(is_published) {
+            return None;
+        }
         let outputs = with_gil(|py| {
             thread_context::note(py);
             call.note_indices();
@@ -88,9 +94,7 @@ impl RecordedEffects {
             let RecordedResult::Tensor(_, elements) = result else { continue };
             let storage = match elements {
                 RecordedElements::Output(output) => Storage::of(outputs[*output].clone()),
-                RecordedElements::Blank(dtype, shape) => {
-                    Storage { dtype: *dtype, shape: *shape, content: StorageContent::Blank }
-                }
+                RecordedElements::Blank(dtype, shape) => Storage::blank(*dtype, *shape),
             };
             let bytes = storage.bytes();
             let Some(address) = storage::add(storage) else {
