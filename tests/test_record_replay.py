@@ -118,6 +118,20 @@ def test_data_that_is_loaded_is_in_the_recording(tmp_path):
     assert not any(file.is_file() for file in folder.rglob("*"))
 
 
+def test_what_is_read_of_a_publication_is_in_the_recording(tmp_path):
+    path, hidden = tmp_path / "run.gts", tmp_path / "hidden.gts"
+    with cluster(1) as (address, _):
+        output_of("recording/publishing", address, "publish")
+        command = program_command("recording/publishing", address, "read")
+        done = run_gt("record", "-o", str(path), "--", *command)
+        assert (done.returncode, done.stdout) == (0, "14.0 [0.0, 2.0, 4.0, 6.0]\n"), done
+        run_gt("record", "-o", str(hidden), "--anonymous", "--", *command)
+    # The server and its publications are gone.
+    assert equal_values(replayed(path)) >= 2
+    assert equal_values(replayed(path, "--backend", "numpy")) >= 2
+    replayed(hidden)
+
+
 @linux_only
 def test_each_session_has_a_recording_and_forks_have_none(tmp_path):
     path = tmp_path / "run.gts"

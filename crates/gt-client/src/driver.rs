@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use gt_ir::message::Answer;
-use gt_ir::{ClientCommand, RequestId, StreamNumbers, TensorData, TensorId};
+use gt_ir::{ClientCommand, RequestId, SessionId, StreamNumbers, TensorData, TensorId};
 
 use crate::error::Result;
 
@@ -96,6 +96,14 @@ pub trait Driver: Send + Sync {
     fn end(&self) {
         self.close();
     }
+
+    /// Returns whether it records the values of publications that the session reads.
+    fn records_published(&self) -> bool {
+        false
+    }
+
+    /// Records the values of a tensor of a publication.
+    fn record_published(&self, _publication: SessionId, _index: TensorId, _values: TensorData) {}
 
     /// Returns the numbers with which the session's stream begins.
     fn numbers(&self) -> StreamNumbers {

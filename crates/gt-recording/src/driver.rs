@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
 use gt_ir::message::Answer;
-use gt_ir::{ClientCommand, RequestId, StreamNumbers, TensorData, TensorId};
+use gt_ir::{ClientCommand, Content, RequestId, SessionId, StreamNumbers, TensorData, TensorId};
 
 use crate::event::SessionEvent;
 use crate::forks::ProcessGeneration;
@@ -125,6 +125,17 @@ impl Driver for RecordingDriver {
     fn end(&self) {
         self.inner.end();
         self.finish();
+    }
+
+    fn records_published(&self) -> bool {
+        !self.substitution.is_anonymous && self.process.is_this()
+    }
+
+    fn record_published(&self, publication: SessionId, index: TensorId, values: TensorData) {
+        if let Some(writer) = self.writer() {
+            let values = Content::Data(values);
+            writer.append(|to| to.event(&SessionEvent::Published { publication, index, values }));
+        }
     }
 
     fn numbers(&self) -> StreamNumbers {

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use gt_ir::wire::{Decoded, Record, Sink, Source};
-use gt_ir::{ClientCommand, Operation, RequestId, TensorId, record};
+use gt_ir::{ClientCommand, Content, Operation, RequestId, SessionId, TensorId, record};
 
 use crate::outcome::Outcome;
 use crate::substitute::CommandSubstitution;
@@ -20,12 +20,15 @@ pub enum SessionEvent {
     Answered { request: RequestId, outcome: Outcome },
     /// It read a value without a request.
     Read { tensor: TensorId, outcome: Outcome },
+    /// The values of a tensor of a publication that it reads.
+    Published { publication: SessionId, index: TensorId, values: Content },
 }
 
 record!(enum SessionEvent {
     0 => Batch { to_read, work, commands },
     1 => Answered { request, outcome },
     2 => Read { tensor, outcome },
+    3 => Published { publication, index, values },
 });
 
 /// The bytes in front of an event: its length, and the number of its data frames.
@@ -168,7 +171,7 @@ impl Iterator for EventReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use gt_ir::{Content, Create, DType, Scalar, Shape, SourceId, TensorData, ops};
+    use gt_ir::{Create, DType, Scalar, Shape, SourceId, TensorData, ops};
 
     use super::*;
     use crate::anonymous::hidden_meta;

@@ -17,7 +17,7 @@ pub const SCHEMA: u64 = u64::from_le_bytes(*b"GTSTREAM");
 
 /// The version of the entries and of the commands in them. Operations are no part of it: they are
 /// found by name.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// One record of a recording's file.
 #[derive(Clone, PartialEq, Debug)]

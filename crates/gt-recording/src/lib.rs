@@ -27,6 +27,7 @@ pub mod format;
 mod numbering;
 pub mod outcome;
 mod place;
+mod published;
 pub mod reading;
 pub mod replay;
 pub mod script;

@@ -15,6 +15,7 @@ use crate::error::RecordingError;
 use crate::event::{EventReader, SessionEvent};
 use crate::format::{LAYOUT, OperationName, RecordedLine, RecordingEntry, RecordingHeader, SCHEMA};
 use crate::numbering::InstructionCounter;
+use crate::published::PublishedData;
 
 /// A recording that can be replayed.
 pub struct Recording {
@@ -30,6 +31,8 @@ pub struct Recording {
     pub after_tensors: u64,
     /// The files from which its workers read tensors.
     files: BTreeSet<String>,
+    /// What it read of publications.
+    published: PublishedData,
     chunks: Vec<EventChunk>,
     operations: Vec<Option<&'static Operation>>,
 }
@@ -99,6 +102,7 @@ impl Recording {
             answered: FxHashSet::default(),
             after_tensors: 0,
             files: BTreeSet::new(),
+            published: PublishedData::default(),
             chunks: Vec::new(),
         };
         recording.read_entries(records)?;
@@ -135,8 +139,11 @@ impl Recording {
     fn check(&mut self, until: Option<u64>) -> Result<(), RecordingError> {
         let (mut counter, mut answered) = (InstructionCounter::default(), FxHashSet::default());
         let (mut files, mut after_tensors) = (BTreeSet::new(), 0);
+        let mut published = PublishedData::default();
         for event in self.events() {
-            match event? {
+            let event = event?;
+            published.note(&event);
+            match event {
                 SessionEvent::Batch { commands, .. } => {
                     commands.iter().for_each(|command| counter.count(command));
                     commands.iter().for_each(|command| note_files(command, &mut files));
@@ -146,10 +153,10 @@ impl Recording {
                 SessionEvent::Answered { request, .. } => {
                     answered.insert(request);
                 }
-                SessionEvent::Read { .. } => {}
+                SessionEvent::Read { .. } | SessionEvent::Published { .. } => {}
             }
         }
-        self.after_tensors = after_tensors;
+        (self.after_tensors, self.published) = (after_tensors, published);
         let instructions = counter.total();
         (self.instructions, self.answered, self.files) = (instructions, answered, files);
         if let Ending::Damaged { at, reason } = &self.ending
@@ -168,7 +175,10 @@ impl Recording {
     pub fn events(&self) -> impl Iterator<Item = Result<SessionEvent, RecordingError>> + '_ {
         let read = |chunk: &'_ EventChunk| {
             EventReader::new(&chunk.events, &chunk.data, &self.operations)
-                .map(|event| event.map_err(|error| self.undecodable(&error)))
+                .map(|event| match event {
+                    Ok(event) => Ok(self.published.restore(event)),
+                    Err(error) => Err(self.undecodable(&error)),
+                })
                 .collect::<Vec<_>>()
         };
         self.chunks.iter().flat_map(read)

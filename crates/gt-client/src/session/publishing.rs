@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use gt_ir::message::{FoundPublication, Reply};
-use gt_ir::{ClientCommand, Publish, SourceId};
+use gt_ir::{ClientCommand, Publish, SessionId, SourceId, TensorData, TensorId};
 
 use super::Session;
 use super::request::error_in;
@@ -52,6 +52,16 @@ impl Session {
             Err(failure) => Err(ClientError::Usage(format!("shared: {}", failure.reason))),
             other => Err(error_in(other, SourceId::default())),
         }
+    }
+
+    /// Returns whether the values of publications that it reads are recorded.
+    pub(crate) fn records_published(&self) -> bool {
+        self.0.driver.records_published()
+    }
+
+    /// Records the values of a tensor of a publication.
+    pub(crate) fn record_published(&self, of: SessionId, index: TensorId, values: TensorData) {
+        self.0.driver.record_published(of, index, values);
     }
 
     /// Withdraws a publication of the user's, or all of its versions. Returns how many.

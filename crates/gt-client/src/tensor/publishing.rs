@@ -71,10 +71,10 @@ impl Session {
     /// Returns what was published under a name, as new tensors that share its memory.
     ///
     /// # Errors
-    /// There is none of this name that the user may read, the connection was lost, or `interrupt`
-    /// ended the wait.
+    /// There is none of this name that the user may read, the connection was lost, `interrupt` ended
+    /// the wait; or the session is recorded, and its values cannot be fetched.
     pub fn shared(&self, name: &str, interrupt: Interrupt) -> Result<SharedTensors> {
-        let found = self.find(name, interrupt)?;
+        let found = self.find(name, &mut *interrupt)?;
         let of = |(number, meta): (usize, &Meta)| {
             let values = PublishedValues {
                 publication: found.publication,
@@ -87,9 +87,16 @@ impl Session {
             tensor.lock().set_published(&tensor.state);
             tensor
         };
-        let tensors = found.tensors.iter().enumerate().map(of).collect();
+        let tensors: Vec<Tensor> = found.tensors.iter().enumerate().map(of).collect();
         // The publication may be withdrawn: this session reads it from now on.
         self.flush();
+        if self.records_published() {
+            for (number, tensor) in tensors.iter().enumerate() {
+                let values = tensor.fetch_with(&mut *interrupt)?;
+                let index = TensorId(number as u64);
+                self.record_published(found.publication, index, values);
+            }
+        }
         Ok(SharedTensors { name: found.name, structure: found.structure, tensors })
     }
 }

@@ -112,6 +112,7 @@ impl StreamRun<'_> {
                     self.compare(tensor, SourceId::default(), outcome, received);
                 }
             }
+            SessionEvent::Published { .. } => {}
         }
         Ok(false)
     }

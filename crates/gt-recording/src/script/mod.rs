@@ -60,7 +60,7 @@ pub fn script(recording: &Recording, until: Option<u64>) -> Result<PythonScript,
                 }
             }
             SessionEvent::Read { tensor, .. } => writer.show(tensor.0, SourceId::default()),
-            SessionEvent::Answered { .. } => {}
+            SessionEvent::Answered { .. } | SessionEvent::Published { .. } => {}
         }
     }
     let ScriptWriter { text, data, .. } = writer;

@@ -115,6 +115,7 @@ impl<'a> Pass<'a> {
                 let request = self.request(tensor);
                 return self.compare_requested(tensor, request);
             }
+            SessionEvent::Published { .. } => return Ok(None),
         };
         let mut plain = Vec::new();
         for command in &commands {
