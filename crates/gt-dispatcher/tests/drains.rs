@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gt_dispatcher::rules::Rules;
-use gt_dispatcher::{Dispatcher, FromPeer, PeerId, ToPeer};
+use gt_dispatcher::{Dispatcher, FromPeer, History, JournalRecord, PeerId, ToPeer};
 use gt_ir::RequestId;
 use gt_ir::message::{
     Badge, Goodbye, Hello, OperatorHello, OperatorToServer, ServerToClient, ServerToOperator,
@@ -256,4 +256,35 @@ fn revoked_users_lose_their_sessions_and_get_no_new_ones() {
     let later = PeerId::client(104);
     cluster.handle(later, client("train".into(), badge("eve")));
     assert!(cluster.goodbye(later).is_none() && cluster.welcome(later).is_some());
+}
+
+#[test]
+fn pauses_and_weights_outlive_the_server() {
+    let mut first = cluster(1);
+    first.dispatcher.keep_journal();
+    let badge = Badge { user: "ada".into(), team: String::new(), proof: [0; 32] };
+    first.handle(PeerId::client(101), client("c101".into(), Some(badge)));
+    let (request, user) = (RequestId(1), "ada".to_string());
+    let weigh = OperatorToServer::Weigh { request, user: user.clone(), weight: Some(7) };
+    let pause = OperatorToServer::Pause { request, user: Some(user), name: None, is_paused: true };
+    ask(&mut first, weigh).unwrap();
+    ask(&mut first, pause).unwrap();
+    let begun_anew = first.dispatcher.journal_records();
+    let continued = first.dispatcher.take_journal();
+    for records in [begun_anew, continued] {
+        let mut history = History::default();
+        records.into_iter().for_each(|record| history.add(record));
+        let mut second = cluster(0);
+        second.dispatcher.expect_workers(Duration::ZERO, &mut history);
+        let (request, user) = (RequestId(2), Some("ada".to_string()));
+        let resume = OperatorToServer::Pause { request, user, name: None, is_paused: false };
+        let records = second.dispatcher.journal_records();
+        let orders = records.iter().find_map(|record| match record {
+            JournalRecord::Orders { weights, users, .. } => Some((weights.clone(), users.clone())),
+            _ => None,
+        });
+        assert_eq!(orders, Some((vec![("ada".into(), 7)], vec!["ada".into()])));
+        // Its session has not returned.
+        assert_eq!(ask(&mut second, resume).unwrap(), "resumed user 'ada', who has no session");
+    }
 }

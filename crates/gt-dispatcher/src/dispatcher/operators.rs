@@ -9,6 +9,7 @@ use gt_ir::nearest::nearest;
 
 use super::Dispatcher;
 use crate::drain::DrainAsker;
+use crate::journal::JournalRecord;
 use crate::observability::log::LineKind;
 use crate::peer::{PeerId, word};
 use crate::sessions::ClientSession;
@@ -145,15 +146,15 @@ impl Dispatcher {
         session.map(|session| session.identity.label.clone()).unwrap_or_default()
     }
 
-    /// Checks that a user has sessions, or that the policy names it.
+    /// Checks that a user has sessions, or that the policy or an operator has named it.
     ///
     /// # Errors
     /// Neither.
     fn check_user(&self, user: &str) -> Result<(), String> {
         let of_sessions =
             self.peers.sessions.iter().map(|session| session.identity.entitlement.user.as_str());
-        let mut names: Vec<&str> =
-            of_sessions.chain(self.rules.users.keys().map(String::as_str)).collect();
+        let given = self.rules.users.keys().chain(self.rules.weights.keys()).chain(&self.paused);
+        let mut names: Vec<&str> = of_sessions.chain(given.map(String::as_str)).collect();
         names.sort_unstable();
         names.dedup();
         if names.contains(&user) {
@@ -181,6 +182,7 @@ impl Dispatcher {
             None => self.rules.weights.remove(user),
         };
         self.set_rules(now, self.rules.clone());
+        self.journal_orders();
         Ok(match weight {
             Some(weight) => format!("the weight of user '{user}' is {weight} now"),
             None => format!("the weight of user '{user}' is the policy's again"),
@@ -223,6 +225,7 @@ impl Dispatcher {
                 self.outbox.push(peer, ServerToClient::Notice { text: text.into() });
             }
         }
+        self.journal_orders();
         self.pump(now);
         Ok(match (labels.as_slice(), user) {
             ([], Some(user)) if name.is_none() => {
@@ -231,5 +234,21 @@ impl Dispatcher {
             ([], _) => format!("it is {done} already"),
             (labels, _) => format!("{done} {}", labels.join(", ")),
         })
+    }
+
+    /// Returns the record of what operators have set.
+    pub(super) fn orders(&self) -> JournalRecord {
+        let weights = self.rules.weights.iter().map(|(user, weight)| (user.clone(), *weight));
+        let paused = self.peers.sessions.iter().filter(|session| session.identity.is_paused);
+        JournalRecord::Orders {
+            weights: weights.collect(),
+            users: self.paused.iter().cloned().collect(),
+            sessions: paused.map(|session| session.identity.number).collect(),
+        }
+    }
+
+    fn journal_orders(&mut self) {
+        let orders = self.orders();
+        self.journal.add(|| orders);
     }
 }

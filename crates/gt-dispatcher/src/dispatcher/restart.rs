@@ -101,6 +101,7 @@ impl Dispatcher {
             all.extend(session.records());
         }
         all.extend(self.publication_records());
+        all.push(self.orders());
         all
     }
 
@@ -117,6 +118,8 @@ impl Dispatcher {
         self.library.adopt(now, std::mem::take(&mut history.publications), UNKNOWN);
         // The policy may have been changed since.
         self.end_revoked(now);
+        self.rules.weights = std::mem::take(&mut history.weights);
+        self.paused = std::mem::take(&mut history.paused);
         let workers = std::mem::take(&mut history.workers);
         self.peers.workers.expect(now, workers, history.workers_next);
     }
@@ -183,8 +186,8 @@ impl Dispatcher {
         let numbers_of = (history.number, incarnation);
         let mut identity = Identity::new(now, peer, numbers_of, *history.hello, entitlement);
         identity.rename(history.name);
-        let is_detached = history.is_detached;
-        let session = self.peers.sessions.add(Identity { is_detached, ..identity });
+        let SessionHistory { is_detached, is_paused, .. } = history;
+        let session = self.peers.sessions.add(Identity { is_detached, is_paused, ..identity });
         (session.queue.received, session.queue.numbers) = (history.received, numbers);
         session.unread = UnreadValues::new(self.limits.unread);
         (session.planning.catalogue, session.planning.templates) =

@@ -1,6 +1,6 @@
 //! Reads the records of a journal into the state that they describe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
@@ -21,6 +21,9 @@ pub struct History {
     pub(crate) workers: BTreeMap<WorkerId, StoredWorker>,
     sessions: BTreeMap<SessionId, SessionHistory>,
     pub(crate) publications: StoredPublications,
+    /// The weights of users that operators have set, and the users that they have paused.
+    pub(crate) weights: BTreeMap<String, u32>,
+    pub(crate) paused: BTreeSet<String>,
 }
 
 /// A worker that may reconnect.
@@ -38,6 +41,8 @@ pub struct SessionHistory {
     pub(crate) name: Option<SessionName>,
     /// Whether it has no client that may return.
     pub is_detached: bool,
+    /// Whether an operator has paused it.
+    pub(crate) is_paused: bool,
     /// The number of the client's messages that were received.
     pub received: u64,
     /// The last snapshot, `None` if there is none yet; or why the session cannot be restored.
@@ -74,11 +79,14 @@ impl History {
             R::WorkerLost { id } => drop(self.workers.remove(&id)),
             R::Session { session, hello } => {
                 self.last.session = self.last.session.max(session);
+                let badge = hello.badge.as_ref();
+                let is_paused = badge.is_some_and(|badge| self.paused.contains(&badge.user));
                 let history = SessionHistory {
                     number: session,
                     hello,
                     name: None,
                     is_detached: false,
+                    is_paused,
                     received: 0,
                     base: Ok(None),
                     tensors: TensorTable::default(),
@@ -107,6 +115,13 @@ impl History {
             R::SessionEnd { session } => {
                 self.sessions.remove(&session);
                 self.publications.ended.remove(&session);
+            }
+            R::Orders { weights, users, sessions } => {
+                (self.weights, self.paused) =
+                    (weights.into_iter().collect(), users.into_iter().collect());
+                for (number, history) in &mut self.sessions {
+                    history.is_paused = sessions.contains(number);
+                }
             }
             R::Publication(publication) => self.publications.add(*publication),
             R::PublicationEnd { publication, origin } => self.publications.end(publication, origin),

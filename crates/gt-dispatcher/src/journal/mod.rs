@@ -95,6 +95,13 @@ pub enum JournalRecord {
         publication: SessionId,
         origin: Option<(SessionId, RequestId)>,
     },
+    /// What operators have set, from now on: the weights of users, and the users and the sessions
+    /// that are paused.
+    Orders {
+        weights: Vec<(String, u32)>,
+        users: Vec<String>,
+        sessions: Vec<SessionId>,
+    },
 }
 
 record!(enum JournalRecord {
@@ -111,6 +118,7 @@ record!(enum JournalRecord {
     11 => Holder { session, hello, name, is_detached },
     12 => Publication(publication),
     13 => PublicationEnd { publication, origin },
+    14 => Orders { weights, users, sessions },
 });
 
 /// A snapshot of a session.
