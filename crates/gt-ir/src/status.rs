@@ -42,6 +42,8 @@ pub struct WorkerStatus {
     /// The number by which configurations refer to it.
     pub number: u32,
     pub name: String,
+    /// Whether it is drained: it hands over what it has, and ends.
+    pub is_drained: bool,
     /// The number of sessions whose home it is.
     pub homes: u32,
     /// The weight of commands sent to it and not done.
@@ -56,7 +58,7 @@ pub struct WorkerStatus {
 }
 
 record!(struct WorkerStatus {
-    id, number, name, homes, in_flight, batches, busy_since, busy, report,
+    id, number, name, is_drained, homes, in_flight, batches, busy_since, busy, report,
 });
 
 /// A worker's periodic report.
@@ -277,6 +279,8 @@ pub enum Waits {
     /// Copies of its tensors: once these exist, the batches that would recompute the tensors are
     /// dropped.
     Copies,
+    /// An operator, who has paused it.
+    Operator,
     /// Its instructions, which are running.
     Work,
     /// A fetched value.
@@ -294,4 +298,5 @@ record!(enum Waits {
     5 => Memory { worker, bytes, holder, since },
     6 => Reader,
     7 => Copies,
+    8 => Operator,
 });

@@ -305,6 +305,7 @@ fn convert_worker<'py>(
     dict.set_item("snapshot_bytes", report.map(|report| report.snapshot_bytes))?;
     let on_disk = report.map(|report| report.snapshot_disk_bytes);
     dict.set_item("snapshot_disk_bytes", on_disk)?;
+    dict.set_item("drained", worker.is_drained)?;
     dict.set_item("queued", worker.in_flight)?;
     let busy = worker.busy_since.map(|since| now.saturating_sub(since).as_secs_f64());
     dict.set_item("busy_for", busy)?;
@@ -348,6 +349,7 @@ fn convert_session<'py>(
         Waits::Nothing => "nothing".to_string(),
         Waits::Workers => "a worker to come".to_string(),
         Waits::Room => "room at the workers".to_string(),
+        Waits::Operator => "an operator, who has paused it".to_string(),
         Waits::Reader => "its client to read what was sent".to_string(),
         Waits::Copies => "copies of its tensors".to_string(),
         Waits::Work => "its instructions to run".to_string(),

@@ -53,6 +53,9 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
     let _ = match &session.waits {
         Waits::Nothing => writeln!(out, "{name} waits for nothing: all that it sent is done."),
         Waits::Workers => writeln!(out, "{name} waits for a worker: none is connected."),
+        Waits::Operator => {
+            writeln!(out, "{name} waits for an operator, who has paused it (`gt sessions resume`).")
+        }
         Waits::Room => writeln!(
             out,
             "{name} waits for room: {} of its instructions are at the workers, {} wait for their turn.",

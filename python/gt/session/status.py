@@ -15,6 +15,7 @@ class Status:
     Of a worker:
         `snapshot_bytes`, `snapshot_disk_bytes`: the size of the session snapshots that it keeps in
         memory and on disk, from which tensors are restored when a worker is lost.
+        `drained`: whether it hands over what it has, and ends (`gt worker drain`).
 
     Of a session:
         `name`: as people see it, `train.py ada@box #3`; `program`, `login` and `host` are what its
@@ -61,7 +62,7 @@ class Status:
             [
                 worker["name"],
                 worker["engine"] or "-",
-                "idle" if worker["busy_for"] is None else f"busy for {worker['busy_for']:.1f} s",
+                _state(worker),
                 f"{worker['queued']:,}",
                 "-" if worker["tensors"] is None else f"{worker['tensors']:,}",
                 "-" if worker["bytes"] is None else _memory(worker),
@@ -166,6 +167,12 @@ _WINDOWS = ["in 10 s", "in 1 min"]
 def _used(windows: Windows) -> list[str]:
     report = [windows["10s"], windows["1min"]]
     return [f"{each['used_seconds']:.1f} of {each['entitled_seconds']:.1f} s" for each in report]
+
+
+def _state(worker: WorkerRow) -> str:
+    busy = worker["busy_for"]
+    state = "idle" if busy is None else f"busy for {busy:.1f} s"
+    return f"{state}, drained" if worker["drained"] else state
 
 
 def _memory(report: WorkerRow | SessionRow | UserRow | TeamRow) -> str:

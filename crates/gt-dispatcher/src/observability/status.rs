@@ -42,6 +42,7 @@ impl Cluster<'_> {
             id: worker.id,
             number: worker.number,
             name: worker.name.clone(),
+            is_drained: worker.drain.is_some(),
             homes: worker.sessions,
             in_flight: worker.in_flight,
             batches: self.batches(worker.id),
@@ -120,7 +121,9 @@ impl Cluster<'_> {
         let behind = match &waits {
             Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session),
             Waits::Memory { worker, holder, .. } => self.holders(session, worker, holder),
-            Waits::Nothing | Waits::Workers | Waits::Reader | Waits::Copies => Vec::new(),
+            Waits::Nothing | Waits::Workers | Waits::Reader | Waits::Copies | Waits::Operator => {
+                Vec::new()
+            }
         };
         let (bytes, spilled) = session.account.bytes();
         SessionStatus {
@@ -207,6 +210,7 @@ impl Cluster<'_> {
             let has_copies = session.lineage.as_ref().is_none_or(|lineage| lineage.has_room());
             return match session.has_worker() && !session.phase.is_rewound() {
                 false => Waits::Workers,
+                true if session.identity.is_paused => Waits::Operator,
                 true if !session.unread.has_room() => Waits::Reader,
                 true if !has_copies => Waits::Copies,
                 true => Waits::Room,

@@ -66,7 +66,13 @@ pub(super) fn head(width: u16) -> Line<'static> {
 
 pub(super) fn line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'static> {
     let ColumnWidths { name, engine, bar, has_memory, has_disk } = ColumnWidths::of(width);
-    let mut spans = vec![Span::raw(format!("{:<name$} ", cut(&worker.name, name)))];
+    let mut spans = vec![match worker.is_drained {
+        false => Span::raw(format!("{:<name$} ", cut(&worker.name, name))),
+        true => {
+            let text = format!("{} (drained)", worker.name);
+            Span::styled(format!("{:<name$} ", cut(&text, name)), Style::new().fg(Color::Yellow))
+        }
+    }];
     if engine > 0 {
         spans.push(Span::raw(format!("{:<engine$}", cut(&worker.report.engine, engine - 1))));
     }
