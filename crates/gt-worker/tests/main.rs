@@ -10,6 +10,7 @@ mod executor;
 mod iterations;
 mod memory;
 mod preemption;
+mod publications;
 mod sharing;
 mod unwanted;
 mod warmth;

@@ -17,7 +17,7 @@ use crate::snapshot_store::SnapshotStore;
 use crate::work::Out;
 
 /// Why tensors of a publication that has ended cannot be read.
-const ENDED: &str = "the publication that the tensor was shared from has ended\n  hint: gt.published() lists what can be read, and a copy (tensor.clone()) stays";
+pub(crate) const ENDED: &str = "the publication that the tensor was shared from has ended\n  hint: gt.published() lists what can be read; results that were computed from it stay";
 
 impl<E: Engine> Device<E> {
     /// Gives a lane a published tensor, once its values are here: those of other workers are
@@ -144,13 +144,18 @@ impl<E: Engine> Device<E> {
         }
         for id in lane.store.shared.borrowed_from(publication) {
             let line = lane.store.line(id);
-            self.fail_read(lane, id, line);
+            self.fail_read(lane, (id, line), ENDED);
         }
     }
 
-    /// Fails a tensor of a publication that has ended.
-    pub fn fail_read(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, line: SourceId) {
-        let failure = self.plain_failure("shared", ENDED.into());
+    /// Fails a tensor of a publication that cannot be read.
+    pub fn fail_read(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        (id, line): (TensorId, SourceId),
+        reason: &str,
+    ) {
+        let failure = self.plain_failure("shared", reason.into());
         self.fail(lane, id, Arc::new(Failure { line, ..failure }));
     }
 }

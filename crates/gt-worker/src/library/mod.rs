@@ -39,6 +39,14 @@ pub(crate) struct WaitingReader {
     pub line: SourceId,
 }
 
+impl WaitingReader {
+    /// Returns whether a slot of a publication has a part of the values.
+    fn needs(&self, owner: Owner) -> bool {
+        let PublishedValues { publication, parts, .. } = &*self.values;
+        *publication == owner.session && parts.iter().any(|part| part.slot == owner.slot)
+    }
+}
+
 impl<T> Default for PublishedTensors<T> {
     fn default() -> PublishedTensors<T> {
         PublishedTensors {
@@ -93,8 +101,14 @@ impl<T> PublishedTensors<T> {
         self.waiting.push(reader);
     }
 
-    /// Takes the readers that wait for a publication.
-    pub fn take_waiting(&mut self, publication: SessionId) -> Vec<WaitingReader> {
+    /// Takes the readers that wait for the values of a slot, whose request is answered.
+    pub fn take_waiting(&mut self, owner: Owner) -> Vec<WaitingReader> {
+        self.requested.remove(&owner);
+        self.waiting.extract_if(.., |reader| reader.needs(owner)).collect()
+    }
+
+    /// Takes the readers that wait for a publication, which has ended.
+    pub fn end_waiting(&mut self, publication: SessionId) -> Vec<WaitingReader> {
         self.requested.retain(|owner| owner.session != publication);
         self.waiting.extract_if(.., |reader| reader.values.publication == publication).collect()
     }

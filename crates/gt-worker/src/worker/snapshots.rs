@@ -78,14 +78,19 @@ impl<E: Engine> Worker<E> {
 
     /// Stores values of a lane's snapshot; after the last of them, lanes can restore it.
     pub(super) fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
-        let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
+        let (owner, snapshot) = (backup.owner, backup.snapshot);
         let room = self.device.room_for_snapshots(self.snapshots.amounts());
         let received = self.snapshots.receive(backup, room);
         self.device.note_snapshots(self.snapshots.amounts());
         let Some(result) = received else { return };
+        let refused = result.as_ref().err().cloned();
+        let Owner { session, slot } = owner;
         out.push(Out::Server(WorkerToServer::BackupStored { session, slot, snapshot, result }));
         if snapshot == PUBLISHED {
-            self.values_arrived(session, out);
+            match refused {
+                None => self.values_arrived(owner, out),
+                Some(reason) => self.values_refused(owner, &reason),
+            }
         }
         self.wake_unrestored();
     }

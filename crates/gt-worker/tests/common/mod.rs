@@ -2,6 +2,7 @@
 
 mod commands;
 mod engine;
+mod publications;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,7 @@ use gt_worker::{Options, Out, Work, Worker, WorkerInput};
 
 pub use commands::*;
 pub use engine::{Compiler, DeviceClock, Vectors};
+pub use publications::*;
 
 /// A worker, its messages, and its engine's operations.
 pub struct Bench {
