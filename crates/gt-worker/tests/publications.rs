@@ -1,7 +1,10 @@
 //! Published tensors, which lanes read without copies.
 
 use crate::common::*;
-use gt_worker::Options;
+use gt_ir::message::ServerToWorker;
+use gt_ir::snapshot::{Backup, ToPublish};
+use gt_ir::{SessionId, TensorId};
+use gt_worker::{Options, Work};
 
 /// The parts of a tensor of four numbers in two slots.
 fn halves() -> [(u32, gt_ir::sharding::Block); 2] {
@@ -33,7 +36,7 @@ fn what_arrived_before_a_refusal_takes_no_memory() {
     let of = lane(1, 0);
     bench.work(of, vec![shared(1, 0, &[(3, block(0, 4))])]);
     let whole = values_of(0, 3, &[1.0, 2.0, 3.0, 4.0]);
-    bench.backup(gt_ir::snapshot::Backup { inventory: None, ..whole.clone() });
+    bench.backup(Backup { inventory: None, ..whole.clone() });
     assert_eq!(bench.stats().snapshot_bytes, 32);
     bench.backup(whole);
     assert_eq!(bench.stats().snapshot_bytes, 0);
@@ -67,4 +70,50 @@ fn a_refusal_fails_only_those_that_read_the_slot() {
     bench.backup(values_of(0, 1, &[3.0, 4.0]));
     assert!(bench.value(of, 1).is_err());
     assert_eq!(bench.value(of, 2), Ok(vec![3.0, 4.0]));
+}
+
+/// The lane that publishes may come to the command long after the end.
+#[test]
+fn nothing_is_stored_of_a_publication_that_has_ended() {
+    let mut bench = Bench::default();
+    let of = lane(1, 0);
+    bench.work(of, vec![create(1, &[1.0, 2.0])]);
+    bench.queue(of, vec![publish(0, 1, 2)]);
+    bench.drop_snapshots(publication(0));
+    assert_eq!(bench.stored(), [Err("the publication has ended".to_string())]);
+    assert_eq!(bench.stats().snapshot_bytes, 0);
+    // Another one has a number of its own.
+    bench.work(of, vec![publish(1, 1, 2)]);
+    assert_eq!((bench.stored().pop(), bench.stats().snapshot_bytes), (Some(Ok(16)), 16));
+}
+
+#[test]
+fn a_publication_that_ends_while_it_is_stored_in_parts_leaves_nothing() {
+    let mut bench = Bench::default();
+    let of = lane(1, 0);
+    bench.work(of, vec![create(1, &[1.0])]);
+    let part = |index| ToPublish { tensor: TensorId(1), index, block: block(0, 1) };
+    bench.queue(of, vec![publish_all(0, (0..2000).map(TensorId).map(part).collect())]);
+    // Another lane has turns in between.
+    bench.queue(lane(2, 0), vec![create(1, &[1.0, 2.0])]);
+    bench.queue(lane(2, 0), (0..1000).map(|id| neg(id + 2, 1)).collect());
+    while bench.stats().snapshot_bytes == 0 {
+        assert!(bench.worker.step(&mut bench.out));
+    }
+    assert!(bench.stats().snapshot_bytes < 16_000);
+    bench.drop_snapshots(publication(0));
+    assert_eq!(bench.stats().snapshot_bytes, 0);
+    assert!(matches!(&bench.stored()[..], [Err(_)]));
+}
+
+#[test]
+fn the_end_of_a_session_wakes_no_reader_of_publications() {
+    let mut bench = Bench::default();
+    let of = lane(1, 0);
+    bench.work(of, vec![create(1, &[1.0, 2.0]), publish(0, 1, 2)]);
+    let end = |session| ServerToWorker::Retain { session, snapshot: None, next: 0 };
+    bench.hand(end(SessionId(7)));
+    assert!(!bench.worker.step(&mut bench.out));
+    bench.hand(end(publication(0)));
+    assert!(bench.worker.step(&mut bench.out));
 }

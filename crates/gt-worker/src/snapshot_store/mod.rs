@@ -226,7 +226,7 @@ impl SnapshotStore {
     pub fn receive(&mut self, backup: Backup, room: u64) -> Option<Result<u64, Unkept>> {
         let Backup { owner, snapshot, values, inventory, .. } = backup;
         let (since, known) = &self.known;
-        if self.ended.contains(&owner.session)
+        if self.has_ended(owner.session)
             || owner.session < *since && !known.contains(&owner.session)
             || self.is_unwanted(owner.session, snapshot)
         {
@@ -291,6 +291,20 @@ impl SnapshotStore {
         self.wanted.get(&session).is_some_and(|(kept, next)| snapshot != *kept && snapshot < *next)
     }
 
+    /// Returns whether a session or a publication has ended.
+    pub fn has_ended(&self, session: SessionId) -> bool {
+        self.ended.contains(&session)
+    }
+
+    /// Remembers the end of a session, once, so that repeated reports displace no others.
+    fn note_end(&mut self, session: SessionId) {
+        if !self.has_ended(session) {
+            self.ended.push_back(session);
+            let excess = self.ended.len().saturating_sub(REMEMBERED);
+            self.ended.drain(..excess);
+        }
+    }
+
     /// Drops the snapshots of all other sessions, and takes none of other sessions before `since`.
     pub fn retain_sessions(&mut self, sessions: &[SessionId], since: SessionId) {
         self.known = (since, sessions.to_vec());
@@ -309,10 +323,7 @@ impl SnapshotStore {
             Some(snapshot) => drop(self.wanted.insert(session, (snapshot, next))),
             None => {
                 self.wanted.remove(&session);
-                self.ended.push_back(session);
-                if self.ended.len() > REMEMBERED {
-                    self.ended.pop_front();
-                }
+                self.note_end(session);
             }
         }
         self.owners.retain(|owner, kept| {

@@ -129,6 +129,19 @@ fn what_comes_late_is_dropped() {
 }
 
 #[test]
+fn the_ends_of_the_last_sessions_are_remembered_once_each() {
+    let mut snapshots = SnapshotStore::default();
+    let first = SessionId(0);
+    snapshots.retain(first, None, 0, &[]);
+    for _ in 0..2 * REMEMBERED {
+        snapshots.retain(SessionId(1), None, 0, &[]);
+    }
+    assert!(snapshots.has_ended(first));
+    (2..2 + REMEMBERED as u32).for_each(|of| snapshots.retain(SessionId(of), None, 0, &[]));
+    assert!(!snapshots.has_ended(first) && snapshots.ended.len() == REMEMBERED);
+}
+
+#[test]
 fn many_values_take_several_messages() {
     let mut snapshots = SnapshotStore::default();
     let all: Vec<u64> = (0..VALUES as u64 + 1).collect();

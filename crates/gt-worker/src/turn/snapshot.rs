@@ -45,6 +45,10 @@ impl<E: Engine> Turn<'_, E> {
         snapshot: &Snapshot,
         keeping: &mut Option<Keeping>,
     ) -> Result<bool, Unkept> {
+        // What is stored now would never be dropped.
+        if snapshot.published.is_some() && self.snapshots.has_ended(snapshot.session) {
+            return Err(Unkept::Refused("the publication has ended".into()));
+        }
         let owner = Owner { session: snapshot.session, slot: self.lane.id.slot };
         let keeping = match keeping {
             Some(keeping) => keeping,

@@ -2,7 +2,7 @@
 //! evicting them in favour of tensors.
 
 use gt_ir::message::{Failure, WorkerToServer};
-use gt_ir::publication::PUBLISHED;
+use gt_ir::publication::{PUBLISHED, is_publication};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::{Content, SessionId, TensorId, WorkerId};
 
@@ -115,7 +115,7 @@ impl<E: Engine> Worker<E> {
         let pinned: Vec<u64> = self.restored().filter_map(of_it).collect();
         self.snapshots.retain(session, snapshot, next, &pinned);
         self.device.note_snapshots(self.snapshots.amounts());
-        if snapshot.is_none() && !self.device.library.is_empty() {
+        if snapshot.is_none() && is_publication(session) && !self.device.library.is_empty() {
             self.end_publication(session);
         }
         self.wake_unrestored();

@@ -1,6 +1,7 @@
 //! Fixtures of the worker's tests: a small engine, and a worker whose messages are recorded.
 
 mod commands;
+mod compiler;
 mod engine;
 mod publications;
 
@@ -16,7 +17,8 @@ use gt_ir::{
 use gt_worker::{Options, Out, Work, Worker, WorkerInput};
 
 pub use commands::*;
-pub use engine::{Compiler, DeviceClock, Vectors};
+pub use compiler::Compiler;
+pub use engine::{DeviceClock, Vectors};
 pub use publications::*;
 
 /// A worker, its messages, and its engine's operations.
