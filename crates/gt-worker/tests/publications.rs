@@ -1,9 +1,11 @@
 //! Published tensors, which lanes read without copies.
 
+use std::sync::atomic::Ordering;
+
 use crate::common::*;
 use gt_ir::message::ServerToWorker;
 use gt_ir::snapshot::{Backup, ToPublish};
-use gt_ir::{SessionId, TensorId};
+use gt_ir::{LaneId, SessionId, TensorId, WorkerCommand, ops};
 use gt_worker::{Options, Work};
 
 /// The parts of a tensor of four numbers in two slots.
@@ -116,4 +118,107 @@ fn the_end_of_a_session_wakes_no_reader_of_publications() {
     assert!(!bench.worker.step(&mut bench.out));
     bench.hand(end(publication(0)));
     assert!(bench.worker.step(&mut bench.out));
+}
+
+/// A bench whose lane has published a vector as publication 0, of which others may be views.
+fn with_views(options: Options) -> (Bench, LaneId) {
+    let mut bench = Bench::new(options);
+    bench.compiler.makes_views.store(true, Ordering::Relaxed);
+    let of = lane(1, 0);
+    bench.work(of, vec![create(1, &[1.0, 2.0]), publish(0, 1, 2)]);
+    assert_eq!(bench.stats().bytes, 16);
+    (bench, of)
+}
+
+/// `output` is a view of all of `input`, two numbers.
+fn view(output: u64, input: u64) -> WorkerCommand {
+    let mut view = instruction(&ops::slice::SLICE, output, 2, &[tensor(input)]);
+    view.attributes = block(0, 2).region();
+    run(view)
+}
+
+fn has_ended(bench: &mut Bench, of: LaneId, id: u64) -> bool {
+    let value = bench.value(of, id);
+    value.is_err_and(|reason| reason.contains("the tensor was shared from has ended"))
+}
+
+#[test]
+fn views_of_published_tensors_end_with_the_publication_and_results_stay() {
+    for batch_size in [1, 8] {
+        let (mut bench, _) = with_views(Options { batch_size, ..Options::default() });
+        let (of, whole) = (lane(2, 0), [(0, block(0, 2))]);
+        bench.work(of, vec![shared(1, 0, &whole), view(2, 1), view(3, 2), neg(4, 3)]);
+        // One of which only a view is left, made before and in its last use.
+        bench.work(of, vec![shared(5, 0, &whole), view(6, 5)]);
+        bench.work(of, vec![free(5), shared(7, 0, &whole)]);
+        bench.work(of, vec![view(8, 7), free(7)]);
+        assert_eq!(bench.stats().bytes, 16 + 16, "the publisher's and the result");
+        bench.drop_snapshots(publication(0));
+        for id in [1, 2, 3, 6, 8] {
+            assert!(has_ended(&mut bench, of, id), "{id} of batches of {batch_size}");
+        }
+        assert_eq!(bench.value(of, 4), Ok(vec![-1.0, -2.0]));
+        bench.work(of, [1, 2, 3, 4, 6, 8].map(free).into());
+        assert_eq!(bench.stats().bytes, 16);
+    }
+}
+
+#[test]
+fn views_in_iterations_end_with_the_publication() {
+    let (mut bench, _) = with_views(Options::default());
+    let (of, whole) = (lane(2, 0), [(0, block(0, 2))]);
+    let WorkerCommand::Run(view) = view(20, 1) else { panic!("it is an instruction") };
+    let definition = template(0, 20, 1, &[Of::Run((*view).clone()), Of::Free(1)]);
+    let mut sender = Invoker::new(&definition);
+    bench.work(of, vec![define(&definition)]);
+    let first = definition.start.tensors[0];
+    for base in [21, 22] {
+        bench.work(of, vec![shared(first.0, 0, &whole)]);
+        bench.work(of, vec![invoke(sender.next(base, &[], &[]))]);
+        assert_eq!(bench.value(of, base), Ok(vec![1.0, 2.0]));
+        assert_eq!(bench.stats().bytes, 16, "the publisher's");
+    }
+    bench.drop_snapshots(publication(0));
+    assert!(has_ended(&mut bench, of, 21) && has_ended(&mut bench, of, 22));
+}
+
+/// The lane that publishes may read the publication: it has the same memory twice.
+#[test]
+fn views_of_what_a_lane_has_published_stay() {
+    let (mut bench, of) = with_views(Options::default());
+    bench.work(of, vec![shared(2, 0, &[(0, block(0, 2))]), view(3, 1), view(4, 2)]);
+    assert_eq!(bench.stats().bytes, 16);
+    bench.drop_snapshots(publication(0));
+    assert!(has_ended(&mut bench, of, 2) && has_ended(&mut bench, of, 4));
+    for id in [1, 3] {
+        assert_eq!(bench.value(of, id), Ok(vec![1.0, 2.0]));
+    }
+    bench.work(of, vec![free(1)]);
+    assert_eq!(bench.stats().bytes, 16, "a view has it still");
+    bench.work(of, vec![free(3)]);
+    assert_eq!(bench.stats().bytes, 0);
+}
+
+#[test]
+fn what_a_long_call_reads_fails_after_the_call() {
+    let mut bench = Bench::new(Options { pauses: true, ..Options::default() });
+    bench.compiler.makes_views.store(true, Ordering::Relaxed);
+    let (publisher, of) = (lane(1, 0), lane(2, 0));
+    bench.work(publisher, vec![create(1, &[4.0; 100]), publish(0, 1, 100)]);
+    let mut view = instruction(&ops::slice::SLICE, 2, 100, &[tensor(1)]);
+    view.attributes = block(0, 100).region();
+    bench.work(of, vec![shared(1, 0, &[(0, block(0, 100))]), run(view)]);
+    bench.compiler.is_slow.store(true, Ordering::Relaxed);
+    let root = instruction(&ops::unary::SQRT, 3, 100, &[tensor(1)]);
+    bench.queue(of, vec![run(root), fetch(3, 3)]);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    let end = ServerToWorker::Retain { session: publication(0), snapshot: None, next: 0 };
+    bench.hand(end);
+    (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert_eq!(bench.values().len(), 0, "it computes");
+    bench.compiler.is_complete.store(true, Ordering::Relaxed);
+    bench.run();
+    assert_eq!(bench.values(), [(3, Ok(vec![2.0; 100]))]);
+    assert!(has_ended(&mut bench, of, 1) && has_ended(&mut bench, of, 2));
+    assert_eq!(bench.value(of, 3), Ok(vec![2.0; 100]));
 }

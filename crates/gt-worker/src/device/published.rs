@@ -66,8 +66,7 @@ impl<E: Engine> Device<E> {
             Ok(None) => return false,
             Ok(Some(tensor)) => {
                 lane.store.free(&mut self.held, id);
-                let buffer = self.engine.shared_buffer(&tensor);
-                lane.store.shared.borrow(id, buffer, values);
+                lane.store.shared.borrowed.add(id, values);
                 let made = (id, tensor, values.meta, line);
                 lane.store.keep_charged(&mut self.held, made, 0);
             }
@@ -136,15 +135,23 @@ impl<E: Engine> Device<E> {
         self.held.remove(bytes);
     }
 
-    /// Fails a lane's tensors of a publication that has ended.
+    /// Fails a lane's tensors of a publication that has ended, and views of them.
     pub fn fail_borrowed(&mut self, lane: &mut Lane<E::Tensor>, publication: SessionId) {
+        let borrowed = lane.store.shared.borrowed.of(publication);
         // The operands of a running call stay until it ends.
-        if lane.call.is_some() {
-            return;
+        if lane.call.is_some() && !borrowed.is_empty() {
+            return lane.ended.push(publication);
         }
-        for id in lane.store.shared.borrowed_from(publication) {
+        for id in borrowed {
             let line = lane.store.line(id);
             self.fail_read(lane, (id, line), ENDED);
+        }
+    }
+
+    /// Fails the tensors of publications that have ended during a lane's call, which is over.
+    pub fn fail_ended(&mut self, lane: &mut Lane<E::Tensor>) {
+        for publication in std::mem::take(&mut lane.ended) {
+            self.fail_borrowed(lane, publication);
         }
     }
 

@@ -136,7 +136,7 @@ impl<E: Engine> Turn<'_, E> {
     ) -> Result<StoredValue, String> {
         let at = all.binary_search_by_key(&index, |of| of.index);
         let of = &all[at.map_err(|_| "the tensors are not sorted by their numbers")?];
-        let borrowed = self.lane.store.shared.borrowed(of.tensor).is_some();
+        let borrowed = self.lane.store.shared.borrowed.has(of.tensor);
         let mut value = match borrowed {
             // A value of another publication, which may end before this one.
             true => self.read_to_keep(of.tensor, before)?,
@@ -157,7 +157,7 @@ impl<E: Engine> Turn<'_, E> {
     /// # Errors
     /// The reason why its value cannot be stored.
     fn value_to_keep(&mut self, name: TensorId, before: u64) -> Result<StoredValue, String> {
-        if let Some(values) = self.lane.store.shared.borrowed(name) {
+        if let Some(values) = self.lane.store.shared.borrowed.values(name) {
             let result = Ok(Content::Published(Box::new(values.clone())));
             let line = self.lane.store.line(name);
             return Ok(StoredValue::new(SavedValue { tensor: name, line, result }));
