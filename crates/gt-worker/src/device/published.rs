@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::publication::PUBLISHED;
-use gt_ir::sharding::Block;
 use gt_ir::snapshot::{Owner, ToPublish};
 use gt_ir::stored::{PublishedPart, PublishedValues};
 use gt_ir::{Content, SessionId, SourceId, TensorId};
@@ -12,7 +11,7 @@ use gt_ir::{Content, SessionId, SourceId, TensorId};
 use super::Device;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
-use crate::library::{WaitingReader, assemble};
+use crate::library::{PublishedCharge, WaitingReader, assemble};
 use crate::snapshot_store::SnapshotStore;
 use crate::work::Out;
 
@@ -102,37 +101,43 @@ impl<E: Engine> Device<E> {
         // On the host, the memory is that of the snapshot store.
         let is_counted = self.engine.is_on_host() && is_one;
         let bytes = if is_counted { 0 } else { meta.bytes() as u64 };
-        self.add_to_library((*publication, *index), need, tensor.clone(), bytes);
+        self.held.add(bytes);
+        let charge = PublishedCharge::Bytes(bytes);
+        self.library.add((*publication, *index), *need, tensor.clone(), charge);
         Ok(Some(tensor))
     }
 
-    /// Adds a tensor of a lane, as it is published.
-    pub fn publish(&mut self, lane: &Lane<E::Tensor>, publication: SessionId, made: &ToPublish) {
-        // A tensor in a shared buffer would keep all of that.
-        if let Some((tensor, meta, _)) = lane.store.details(made.tensor)
-            && !lane.store.shared.has(made.tensor)
-        {
-            let bytes = if self.engine.is_on_host() { 0 } else { meta.bytes() as u64 };
-            self.add_to_library((publication, made.index), &made.block, tensor, bytes);
-        }
-    }
-
-    fn add_to_library(
+    /// Adds a tensor of a lane, as it is published, unless it is here: a session that is restored
+    /// publishes once more.
+    pub fn publish(
         &mut self,
-        name: (SessionId, TensorId),
-        block: &Block,
-        tensor: E::Tensor,
-        bytes: u64,
+        lane: &mut Lane<E::Tensor>,
+        publication: SessionId,
+        made: &ToPublish,
     ) {
-        if self.library.add(name, *block, tensor, bytes) {
-            self.held.add(bytes);
+        let (name, block) = ((publication, made.index), made.block);
+        // A tensor in a shared buffer would keep all of that.
+        if let Some((tensor, ..)) = lane.store.details(made.tensor)
+            && !lane.store.shared.has(made.tensor)
+            && !self.library.has_block(name, &block)
+        {
+            let charge = match self.engine.is_on_host() {
+                // The memory is that of the snapshot store.
+                true => PublishedCharge::Bytes(0),
+                false => PublishedCharge::Shared(lane.store.publish(&mut self.held, made.tensor)),
+            };
+            self.library.add(name, block, tensor, charge);
         }
     }
 
     /// Drops the tensors of a publication that has ended.
     pub fn end_publication(&mut self, publication: SessionId) {
-        let bytes = self.library.end(publication);
-        self.held.remove(bytes);
+        for charge in self.library.end(publication) {
+            match charge {
+                PublishedCharge::Bytes(bytes) => self.held.remove(bytes),
+                PublishedCharge::Shared(number) => self.held.end_published(number),
+            }
+        }
     }
 
     /// Fails a lane's tensors of a publication that has ended, and views of them.

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::published::PublishedMemory;
+
 /// The tensors and bytes held in all lanes of a worker.
 #[derive(Default, Debug)]
 pub(crate) struct HeldTotals {
@@ -21,6 +23,9 @@ pub(crate) struct HeldTotals {
     pub snapshots: u64,
     /// Of these, the bytes that are being written to disk.
     pub spilling_snapshots: u64,
+    /// Memory that publications share with lanes, by number, and the last number.
+    pub(super) published: FxHashMap<u64, PublishedMemory>,
+    pub(super) last_published: u64,
     /// Files that are no longer needed.
     pub discarded: Vec<u64>,
     /// The number of releases of bytes.

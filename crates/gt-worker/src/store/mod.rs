@@ -1,7 +1,8 @@
 //! A lane's tensors, by name, with accounting of the memory they hold.
 //!
-//! - [`shared`]: buffers of several tensors; [`borrowed`]: tensors of publications; [`spilled`]:
-//!   tensors moved elsewhere; [`failed`]: tensors that have failed. [`held`]: the totals of all lanes.
+//! - [`shared`]: buffers of several tensors; [`borrowed`], [`published`]: tensors of
+//!   publications; [`spilled`]: tensors moved elsewhere; [`failed`]: tensors that have failed.
+//! - [`held`]: the totals of all lanes.
 //! - [`list`]: lists of tensors; [`listed`]: the names of all.
 
 mod borrowed;
@@ -9,6 +10,7 @@ mod failed;
 mod held;
 mod list;
 mod listed;
+mod published;
 mod shared;
 mod spilled;
 
@@ -290,13 +292,17 @@ impl<T> Store<T> {
     /// Stops counting a taken tensor.
     #[inline]
     pub fn release(&mut self, held: &mut HeldTotals, id: TensorId, meta: &Meta) {
-        let bytes = match self.shared.is_empty() {
-            true => meta.bytes() as u64,
-            false => self.shared.remove(id).unwrap_or(meta.bytes() as u64),
+        let own = meta.bytes() as u64;
+        let (bytes, published) = match self.shared.is_empty() {
+            true => (own, None),
+            false => self.shared.remove(id, own),
         };
         held.tensors -= 1;
-        held.remove(bytes);
         self.bytes -= bytes;
+        match published {
+            None => held.remove(bytes),
+            Some(number) => held.leave_published(number, bytes),
+        }
     }
 
     #[inline]

@@ -33,7 +33,10 @@ impl<E: Engine> Worker<E> {
         }
         let least = self.device.options.spill_from;
         let library = &self.device.library;
-        let moved = self.snapshots.move_away(bytes, least, |publication| library.has(publication));
+        // A device has copies of the values.
+        let is_here = self.device.engine.is_on_host();
+        let is_used = |publication| is_here && library.has(publication);
+        let moved = self.snapshots.move_away(bytes, least, is_used);
         for (owner, tensor, data) in moved {
             out.push(Out::Files(FileJob::SpillSnapshot { owner, tensor, data }));
         }
