@@ -293,11 +293,12 @@ impl<T> Store<T> {
     #[inline]
     pub fn release(&mut self, held: &mut HeldTotals, id: TensorId, meta: &Meta) {
         let own = meta.bytes() as u64;
-        let (bytes, published) = match self.shared.is_empty() {
-            true => (own, None),
-            false => self.shared.remove(id, own),
-        };
         held.tensors -= 1;
+        if self.shared.is_empty() {
+            self.bytes -= own;
+            return held.remove(own);
+        }
+        let (bytes, published) = self.shared.remove(id, own);
         self.bytes -= bytes;
         match published {
             None => held.remove(bytes),
