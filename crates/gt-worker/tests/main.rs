@@ -10,6 +10,8 @@ mod executor;
 mod iterations;
 mod memory;
 mod preemption;
+mod publication_memory;
+mod publications;
 mod sharing;
 mod unwanted;
 mod warmth;

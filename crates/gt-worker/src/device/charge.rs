@@ -63,10 +63,13 @@ impl<E: Engine> Device<E> {
         buffer: SharedBuffer,
         sources: impl Iterator<Item = TensorId>,
     ) -> u64 {
-        let mut base = None;
+        let mut base: Option<(TensorId, u64)> = None;
+        let is_borrowed = |id: TensorId| lane.store.shared.borrowed.has(id);
         for source in sources {
+            // Of an own tensor and a borrowed one, which it may have published, it is charged.
             if let Some(Stored::Ready { tensor, meta, .. }) = lane.store.get(source)
                 && self.engine.is_in(tensor, buffer)
+                && (!is_borrowed(source) || base.is_none_or(|(before, _)| is_borrowed(before)))
             {
                 base = Some((source, meta.bytes() as u64));
             }

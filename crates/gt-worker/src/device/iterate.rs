@@ -11,7 +11,7 @@ use gt_ir::ops::commit::{RESULT, is_commit};
 use gt_ir::ops::create::FULL;
 use gt_ir::template::{Argument, Name, RunStep, Step, TemplateBuilder, Values};
 use gt_ir::trace::{Input, Trace};
-use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
+use gt_ir::{Meta, Operand, Scalar, Template, TensorId, TransferId, WorkerCommand};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
@@ -64,22 +64,27 @@ impl<E: Engine> Device<E> {
         if self.events.is_on {
             let kept = part.kept.iter().map(|(name, ..)| name);
             let first = kept.chain(&part.needs).next();
-            let first = first.map_or(gt_ir::TensorId(0), |name| bound.tensor(*name));
+            let first = first.map_or(TensorId(0), |name| bound.tensor(*name));
             self.emit_part(first, number);
         }
-        let given = part.needs.iter().zip(&ready.metas).map(|(name, meta)| GivenTensor {
-            id: bound.tensor(*name),
-            meta: *meta,
-            dies: part.dying.contains(name),
-        });
-        let given: Vec<GivenTensor> = given.collect();
+        // Borrowed inputs stay until the end: outputs may be views of them.
+        let mut lent: SmallVec<[TensorId; 4]> = SmallVec::new();
+        let mut given: Vec<GivenTensor> = Vec::with_capacity(part.needs.len());
+        for (name, meta) in part.needs.iter().zip(&ready.metas) {
+            let (id, mut dies) = (bound.tensor(*name), part.dying.contains(name));
+            if dies && lane.store.shared.borrowed.has(id) {
+                lent.push(id);
+                dies = false;
+            }
+            given.push(GivenTensor { id, meta: *meta, dies });
+        }
         let numbers = ready.numbers.iter().map(|(slot, added)| match bound.number(*slot) {
             Scalar::Int(value) => Scalar::Int(value.wrapping_add(*added)),
             other => other,
         });
         let kept = part.kept.iter().map(|kept| (bound.tensor(kept.0), kept.1, kept.2));
         let launch = Launch { program: ready.program, is_warm, operations: part.operations };
-        let freed = part.freed.iter().map(|name| bound.tensor(*name));
+        let freed = part.freed.iter().map(|name| bound.tensor(*name)).chain(lent);
         self.launch(lane, launch, given, numbers, kept, freed)
     }
 
@@ -280,7 +285,7 @@ impl<E: Engine> Device<E> {
         let names = || commands.iter().filter_map(made).flatten();
         let (first, last) = (names().min()?, names().max()?);
         let width = u32::try_from(last - first + 1).ok()?;
-        let base = gt_ir::TensorId(first);
+        let base = TensorId(first);
         let mut builder = TemplateBuilder::new([base, base], [width, 0], TransferId(0));
         for command in commands {
             let step = match command {

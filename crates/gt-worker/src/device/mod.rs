@@ -24,6 +24,8 @@ mod snapshots;
 mod unspill;
 mod values;
 
+pub(crate) use published::ENDED;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::publication::PUBLISHED;
-use gt_ir::sharding::Block;
 use gt_ir::snapshot::{Owner, ToPublish};
 use gt_ir::stored::{PublishedPart, PublishedValues};
 use gt_ir::{Content, SessionId, SourceId, TensorId};
@@ -12,12 +11,12 @@ use gt_ir::{Content, SessionId, SourceId, TensorId};
 use super::Device;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
-use crate::library::{WaitingReader, assemble};
+use crate::library::{PublishedCharge, WaitingReader, assemble};
 use crate::snapshot_store::SnapshotStore;
 use crate::work::Out;
 
 /// Why tensors of a publication that has ended cannot be read.
-const ENDED: &str = "the publication that the tensor was shared from has ended\n  hint: gt.published() lists what can be read, and a copy (tensor.clone()) stays";
+pub(crate) const ENDED: &str = "the publication that the tensor was shared from has ended\n  hint: gt.published() lists what can be read; results that were computed from it stay";
 
 impl<E: Engine> Device<E> {
     /// Gives a lane a published tensor, once its values are here: those of other workers are
@@ -66,8 +65,7 @@ impl<E: Engine> Device<E> {
             Ok(None) => return false,
             Ok(Some(tensor)) => {
                 lane.store.free(&mut self.held, id);
-                let buffer = self.engine.shared_buffer(&tensor);
-                lane.store.shared.borrow(id, buffer, values);
+                lane.store.shared.borrowed.add(id, values);
                 let made = (id, tensor, values.meta, line);
                 lane.store.keep_charged(&mut self.held, made, 0);
             }
@@ -103,54 +101,73 @@ impl<E: Engine> Device<E> {
         // On the host, the memory is that of the snapshot store.
         let is_counted = self.engine.is_on_host() && is_one;
         let bytes = if is_counted { 0 } else { meta.bytes() as u64 };
-        self.add_to_library((*publication, *index), need, tensor.clone(), bytes);
+        self.held.add(bytes);
+        let charge = PublishedCharge::Bytes(bytes);
+        self.library.add((*publication, *index), *need, tensor.clone(), charge);
         Ok(Some(tensor))
     }
 
-    /// Adds a tensor of a lane, as it is published.
-    pub fn publish(&mut self, lane: &Lane<E::Tensor>, publication: SessionId, made: &ToPublish) {
-        // A tensor in a shared buffer would keep all of that.
-        if let Some((tensor, meta, _)) = lane.store.details(made.tensor)
-            && !lane.store.shared.has(made.tensor)
-        {
-            let bytes = if self.engine.is_on_host() { 0 } else { meta.bytes() as u64 };
-            self.add_to_library((publication, made.index), &made.block, tensor, bytes);
-        }
-    }
-
-    fn add_to_library(
+    /// Adds a tensor of a lane, as it is published, unless it is here: a session that is restored
+    /// publishes once more.
+    pub fn publish(
         &mut self,
-        name: (SessionId, TensorId),
-        block: &Block,
-        tensor: E::Tensor,
-        bytes: u64,
+        lane: &mut Lane<E::Tensor>,
+        publication: SessionId,
+        made: &ToPublish,
     ) {
-        if self.library.add(name, *block, tensor, bytes) {
-            self.held.add(bytes);
+        let (name, block) = ((publication, made.index), made.block);
+        // A tensor in a shared buffer would keep all of that.
+        if let Some((tensor, ..)) = lane.store.details(made.tensor)
+            && !lane.store.shared.has(made.tensor)
+            && !self.library.has_block(name, &block)
+        {
+            let charge = match self.engine.is_on_host() {
+                // The memory is that of the snapshot store.
+                true => PublishedCharge::Bytes(0),
+                false => PublishedCharge::Shared(lane.store.publish(&mut self.held, made.tensor)),
+            };
+            self.library.add(name, block, tensor, charge);
         }
     }
 
     /// Drops the tensors of a publication that has ended.
     pub fn end_publication(&mut self, publication: SessionId) {
-        let bytes = self.library.end(publication);
-        self.held.remove(bytes);
+        for charge in self.library.end(publication) {
+            match charge {
+                PublishedCharge::Bytes(bytes) => self.held.remove(bytes),
+                PublishedCharge::Shared(number) => self.held.end_published(number),
+            }
+        }
     }
 
-    /// Fails a lane's tensors of a publication that has ended.
+    /// Fails a lane's tensors of a publication that has ended, and views of them.
     pub fn fail_borrowed(&mut self, lane: &mut Lane<E::Tensor>, publication: SessionId) {
+        let borrowed = lane.store.shared.borrowed.of(publication);
         // The operands of a running call stay until it ends.
-        if lane.call.is_some() {
-            return;
+        if lane.call.is_some() && !borrowed.is_empty() {
+            return lane.ended.push(publication);
         }
-        for id in lane.store.shared.borrowed_from(publication) {
+        for id in borrowed {
             let line = lane.store.line(id);
-            self.fail_read(lane, id, line);
+            self.fail_read(lane, (id, line), ENDED);
         }
     }
 
-    /// Fails a tensor of a publication that has ended.
-    pub fn fail_read(&mut self, lane: &mut Lane<E::Tensor>, id: TensorId, line: SourceId) {
-        let failure = self.plain_failure("shared", ENDED.into());
+    /// Fails the tensors of publications that have ended during a lane's call, which is over.
+    pub fn fail_ended(&mut self, lane: &mut Lane<E::Tensor>) {
+        for publication in std::mem::take(&mut lane.ended) {
+            self.fail_borrowed(lane, publication);
+        }
+    }
+
+    /// Fails a tensor of a publication that cannot be read.
+    pub fn fail_read(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        (id, line): (TensorId, SourceId),
+        reason: &str,
+    ) {
+        let failure = self.plain_failure("shared", reason.into());
         self.fail(lane, id, Arc::new(Failure { line, ..failure }));
     }
 }

@@ -57,6 +57,7 @@ impl<E: Engine> Device<E> {
         }
         let mut operands: Operands<E::Tensor> = SmallVec::new();
         let mut metas: Metas = SmallVec::new();
+        let borrows = !lane.store.shared.borrowed.is_empty();
         for (index, operand) in instruction.operands.iter().enumerate() {
             let id = match operand {
                 Operand::Scalar(scalar) => {
@@ -66,12 +67,14 @@ impl<E: Engine> Device<E> {
                 }
                 Operand::Tensor(id) => *id,
             };
+            // A borrowed one stays until its free: the result may be a view of it.
+            let is_borrowed = borrows && lane.store.shared.borrowed.has(id);
             match lane.store.get_used(id) {
                 Some(Stored::Ready { tensor, meta, .. }) => {
                     metas.push(Operand::Tensor(*meta));
                     let again = instruction.operands[index + 1..].contains(operand);
                     let dies = |command: &WorkerCommand| matches!(command, WorkerCommand::Free(freed) if *freed == id);
-                    if !again && dying.iter().any(dies) {
+                    if !again && !is_borrowed && dying.iter().any(dies) {
                         let Some((tensor, meta)) = lane.store.take(id) else {
                             unreachable!("it was there a line ago");
                         };

@@ -40,6 +40,8 @@ pub(crate) struct Lane<T> {
     pub running: Option<RunningIteration>,
     /// The long call that it has begun: the command, or the part of the iteration, that is next.
     pub call: Option<Box<LaneCall<T>>>,
+    /// The publications that have ended during the call, whose tensors fail after it.
+    pub ended: Vec<SessionId>,
     /// The nanoseconds of its longest recent turn.
     pub longest_turn: u64,
     /// The workers that the session's slots are on.
@@ -116,6 +118,7 @@ impl<T> Lane<T> {
             exchanges: Exchanges::default(),
             running: None,
             call: None,
+            ended: Vec::new(),
             longest_turn: 0,
             slots: Vec::new(),
             warmth: Warmth::default(),

@@ -27,8 +27,16 @@ pub(crate) struct PublishedTensors<T> {
 struct LibraryBlock<T> {
     block: Block,
     tensor: T,
-    /// The bytes that are counted for it, besides those of the snapshot store.
-    bytes: u64,
+    charge: PublishedCharge,
+}
+
+/// How the memory of a published tensor is counted, besides that of the snapshot store.
+#[derive(Clone, Copy)]
+pub(crate) enum PublishedCharge {
+    /// As these bytes.
+    Bytes(u64),
+    /// As memory of this number, which it shares with the lane that published it.
+    Shared(u64),
 }
 
 /// A tensor of a lane that waits for published values.
@@ -37,6 +45,14 @@ pub(crate) struct WaitingReader {
     pub tensor: TensorId,
     pub values: Box<PublishedValues>,
     pub line: SourceId,
+}
+
+impl WaitingReader {
+    /// Returns whether a slot of a publication has a part of the values.
+    fn needs(&self, owner: Owner) -> bool {
+        let PublishedValues { publication, parts, .. } = &*self.values;
+        *publication == owner.session && parts.iter().any(|part| part.slot == owner.slot)
+    }
 }
 
 impl<T> Default for PublishedTensors<T> {
@@ -61,21 +77,20 @@ impl<T> PublishedTensors<T> {
         blocks.iter().find(|of| of.block == values.need).map(|of| &of.tensor)
     }
 
-    /// Adds the tensor of a block, for which `bytes` are counted. Returns whether it is new: a session
-    /// that is restored publishes once more.
+    /// Returns whether the tensor of a block is here.
+    pub fn has_block(&self, name: (SessionId, TensorId), block: &Block) -> bool {
+        self.tensors.get(&name).is_some_and(|blocks| blocks.iter().any(|of| of.block == *block))
+    }
+
+    /// Adds the tensor of a block that is not here.
     pub fn add(
         &mut self,
-        (publication, index): (SessionId, TensorId),
+        name: (SessionId, TensorId),
         block: Block,
         tensor: T,
-        bytes: u64,
-    ) -> bool {
-        let blocks = self.tensors.entry((publication, index)).or_default();
-        let is_new = blocks.iter().all(|of| of.block != block);
-        if is_new {
-            blocks.push(LibraryBlock { block, tensor, bytes });
-        }
-        is_new
+        charge: PublishedCharge,
+    ) {
+        self.tensors.entry(name).or_default().push(LibraryBlock { block, tensor, charge });
     }
 
     /// Returns whether the engine has tensors of a publication.
@@ -93,8 +108,14 @@ impl<T> PublishedTensors<T> {
         self.waiting.push(reader);
     }
 
-    /// Takes the readers that wait for a publication.
-    pub fn take_waiting(&mut self, publication: SessionId) -> Vec<WaitingReader> {
+    /// Takes the readers that wait for the values of a slot, whose request is answered.
+    pub fn take_waiting(&mut self, owner: Owner) -> Vec<WaitingReader> {
+        self.requested.remove(&owner);
+        self.waiting.extract_if(.., |reader| reader.needs(owner)).collect()
+    }
+
+    /// Takes the readers that wait for a publication, which has ended.
+    pub fn end_waiting(&mut self, publication: SessionId) -> Vec<WaitingReader> {
         self.requested.retain(|owner| owner.session != publication);
         self.waiting.extract_if(.., |reader| reader.values.publication == publication).collect()
     }
@@ -105,15 +126,17 @@ impl<T> PublishedTensors<T> {
         self.requested.clear();
     }
 
-    /// Drops the tensors of a publication; returns the bytes that were counted for them.
-    pub fn end(&mut self, publication: SessionId) -> u64 {
-        let mut bytes = 0;
+    /// Drops the tensors of a publication; returns how they were counted.
+    pub fn end(&mut self, publication: SessionId) -> Vec<PublishedCharge> {
+        let mut charges = Vec::new();
         self.tensors.retain(|(of, _), blocks| {
             let is_ended = *of == publication;
-            bytes += if is_ended { blocks.iter().map(|of| of.bytes).sum() } else { 0 };
+            if is_ended {
+                charges.extend(blocks.iter().map(|of| of.charge));
+            }
             !is_ended
         });
-        bytes
+        charges
     }
 
     /// Returns the publications of its tensors.

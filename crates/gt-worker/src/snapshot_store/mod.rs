@@ -226,11 +226,17 @@ impl SnapshotStore {
     pub fn receive(&mut self, backup: Backup, room: u64) -> Option<Result<u64, Unkept>> {
         let Backup { owner, snapshot, values, inventory, .. } = backup;
         let (since, known) = &self.known;
-        if self.ended.contains(&owner.session)
+        if self.has_ended(owner.session)
             || owner.session < *since && !known.contains(&owner.session)
             || self.is_unwanted(owner.session, snapshot)
         {
             return None;
+        }
+        // What is published never changes, and the engine may use the values that are here.
+        if snapshot == PUBLISHED
+            && let Some(bytes) = self.bytes(owner, snapshot)
+        {
+            return inventory.map(|_| Ok(bytes));
         }
         let size: u64 = values.iter().map(SavedValue::bytes).sum();
         if size > room {
@@ -251,7 +257,12 @@ impl SnapshotStore {
 
     /// Returns whether a snapshot is complete here.
     pub fn has(&self, owner: Owner, number: u64) -> bool {
-        self.owners.get(&owner).is_some_and(|kept| kept.snapshots.contains_key(&number))
+        self.bytes(owner, number).is_some()
+    }
+
+    /// Returns the bytes of a snapshot, if it is complete here.
+    fn bytes(&self, owner: Owner, number: u64) -> Option<u64> {
+        Some(self.owners.get(&owner)?.snapshots.get(&number)?.bytes)
     }
 
     /// Returns a value of a snapshot that is complete here.
@@ -291,6 +302,20 @@ impl SnapshotStore {
         self.wanted.get(&session).is_some_and(|(kept, next)| snapshot != *kept && snapshot < *next)
     }
 
+    /// Returns whether a session or a publication has ended.
+    pub fn has_ended(&self, session: SessionId) -> bool {
+        self.ended.contains(&session)
+    }
+
+    /// Remembers the end of a session, once, so that repeated reports displace no others.
+    fn note_end(&mut self, session: SessionId) {
+        if !self.has_ended(session) {
+            self.ended.push_back(session);
+            let excess = self.ended.len().saturating_sub(REMEMBERED);
+            self.ended.drain(..excess);
+        }
+    }
+
     /// Drops the snapshots of all other sessions, and takes none of other sessions before `since`.
     pub fn retain_sessions(&mut self, sessions: &[SessionId], since: SessionId) {
         self.known = (since, sessions.to_vec());
@@ -309,10 +334,7 @@ impl SnapshotStore {
             Some(snapshot) => drop(self.wanted.insert(session, (snapshot, next))),
             None => {
                 self.wanted.remove(&session);
-                self.ended.push_back(session);
-                if self.ended.len() > REMEMBERED {
-                    self.ended.pop_front();
-                }
+                self.note_end(session);
             }
         }
         self.owners.retain(|owner, kept| {

@@ -10,7 +10,8 @@ use super::values::{StoredValue, ValuePlace};
 
 impl SnapshotStore {
     /// Returns values to be moved to disk, the largest of each slot first: at least `bytes` bytes
-    /// in values of `least` bytes or more. Those that the engine has as well would stay in memory.
+    /// in values of `least` bytes or more. Those that the engine uses in place, of the publications
+    /// for which `is_used`, would stay in memory.
     pub fn move_away(
         &mut self,
         bytes: u64,

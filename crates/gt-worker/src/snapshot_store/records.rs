@@ -90,7 +90,7 @@ impl SnapshotStore {
     }
 
     /// Drops the values of a slot that are in no snapshot.
-    fn drop_loose(&mut self, owner: Owner) {
+    pub fn drop_loose(&mut self, owner: Owner) {
         let Some(kept) = self.owners.get_mut(&owner) else { return };
         let loose = std::mem::take(&mut kept.loose);
         kept.remove(&loose).for_each(|value| self.amounts.remove(&value));

@@ -129,6 +129,34 @@ fn what_comes_late_is_dropped() {
 }
 
 #[test]
+fn a_publication_that_arrives_twice_is_stored_once() {
+    let mut snapshots = SnapshotStore::default();
+    let backup = |name| {
+        let (values, inventory) = (vec![value(name)], Some(inventory(names(&[name]))));
+        Backup { owner: OWNER, snapshot: PUBLISHED, sender: None, values, inventory }
+    };
+    assert_eq!(snapshots.receive(backup(1), 40), Some(Ok(40)));
+    assert_eq!(snapshots.move_away(1, 1, |_| false).len(), 1);
+    // There is no room for a second one, and it is not needed.
+    assert_eq!(snapshots.receive(Backup { inventory: None, ..backup(1) }, 0), None);
+    assert_eq!(snapshots.receive(backup(1), 0), Some(Ok(40)));
+    assert_eq!(snapshots.amounts(), Amounts { memory: 40, moving: 40, ..Amounts::default() });
+}
+
+#[test]
+fn the_ends_of_the_last_sessions_are_remembered_once_each() {
+    let mut snapshots = SnapshotStore::default();
+    let first = SessionId(0);
+    snapshots.retain(first, None, 0, &[]);
+    for _ in 0..2 * REMEMBERED {
+        snapshots.retain(SessionId(1), None, 0, &[]);
+    }
+    assert!(snapshots.has_ended(first));
+    (2..2 + REMEMBERED as u32).for_each(|of| snapshots.retain(SessionId(of), None, 0, &[]));
+    assert!(!snapshots.has_ended(first) && snapshots.ended.len() == REMEMBERED);
+}
+
+#[test]
 fn many_values_take_several_messages() {
     let mut snapshots = SnapshotStore::default();
     let all: Vec<u64> = (0..VALUES as u64 + 1).collect();

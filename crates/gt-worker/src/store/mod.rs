@@ -1,11 +1,16 @@
 //! A lane's tensors, by name, with accounting of the memory they hold.
 //!
-//! - [`shared`]: buffers of several tensors; [`spilled`]: tensors moved elsewhere; [`list`]: lists of tensors; [`failed`]:
-//!   tensors that have failed; [`listed`]: the names of all.
+//! - [`shared`]: buffers of several tensors; [`borrowed`], [`published`]: tensors of
+//!   publications; [`spilled`]: tensors moved elsewhere; [`failed`]: tensors that have failed.
+//! - [`held`]: the totals of all lanes.
+//! - [`list`]: lists of tensors; [`listed`]: the names of all.
 
+mod borrowed;
 mod failed;
+mod held;
 mod list;
 mod listed;
+mod published;
 mod shared;
 mod spilled;
 
@@ -15,6 +20,7 @@ use gt_ir::message::Failure;
 use gt_ir::{Meta, SourceId, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub(crate) use held::HeldTotals;
 pub(crate) use list::Listed;
 use listed::ListedNames;
 pub(crate) use shared::SharedBuffers;
@@ -34,43 +40,6 @@ pub(crate) enum Stored<T> {
     /// Pending an exchange or a load; this many bytes are reserved for it.
     Pending(u64),
     Away(Box<Away>),
-}
-
-/// The tensors and bytes held in all lanes of a worker.
-#[derive(Default, Debug)]
-pub(crate) struct HeldTotals {
-    pub tensors: u64,
-    pub bytes: u64,
-    pub bytes_peak: u64,
-    /// Of spilled tensors.
-    pub spilled_tensors: u64,
-    pub spilled_bytes: u64,
-    /// Of these, the bytes on disk.
-    pub disk_bytes: u64,
-    /// The bytes that will be free when a file is written, by its number.
-    pub writing: FxHashMap<u64, u64>,
-    /// Bytes that are granted to commands that have waited for them, or that paused calls have.
-    pub granted: u64,
-    /// The bytes of snapshots, if they are in the same memory.
-    pub snapshots: u64,
-    /// Of these, the bytes that are being written to disk.
-    pub spilling_snapshots: u64,
-    /// Files that are no longer needed.
-    pub discarded: Vec<u64>,
-    /// The number of releases of bytes.
-    pub releases: u64,
-}
-
-impl HeldTotals {
-    pub fn add(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.bytes_peak = self.bytes_peak.max(self.bytes);
-    }
-
-    pub fn remove(&mut self, bytes: u64) {
-        self.bytes -= bytes;
-        self.releases += 1;
-    }
 }
 
 /// The tensors of a lane, by name.
@@ -323,13 +292,18 @@ impl<T> Store<T> {
     /// Stops counting a taken tensor.
     #[inline]
     pub fn release(&mut self, held: &mut HeldTotals, id: TensorId, meta: &Meta) {
-        let bytes = match self.shared.is_empty() {
-            true => meta.bytes() as u64,
-            false => self.shared.remove(id).unwrap_or(meta.bytes() as u64),
-        };
+        let own = meta.bytes() as u64;
         held.tensors -= 1;
-        held.remove(bytes);
+        if self.shared.is_empty() {
+            self.bytes -= own;
+            return held.remove(own);
+        }
+        let (bytes, published) = self.shared.remove(id, own);
         self.bytes -= bytes;
+        match published {
+            None => held.remove(bytes),
+            Some(number) => held.leave_published(number, bytes),
+        }
     }
 
     #[inline]

@@ -3,10 +3,10 @@
 //! A buffer is charged once, with all its bytes, for as long as any of its tensors is held. That of a
 //! published tensor is not charged to those that read it.
 
-use gt_ir::stored::PublishedValues;
-use gt_ir::{SessionId, TensorId};
+use gt_ir::TensorId;
 use rustc_hash::FxHashMap;
 
+use super::borrowed::BorrowedBuffers;
 use crate::engine::SharedBuffer;
 
 /// Smaller buffers are never copied out, even if little of them is used.
@@ -26,8 +26,10 @@ pub(crate) struct SharedBuffers {
     repeated: FxHashMap<TensorId, u64>,
     /// The sum of these bytes.
     beyond: u64,
-    /// The tensors that belong to publications.
-    borrowed: FxHashMap<TensorId, PublishedValues>,
+    /// The tensors in buffers of publications.
+    pub borrowed: BorrowedBuffers,
+    /// The tensors whose memory publications have as well, with its numbers.
+    published: FxHashMap<TensorId, u64>,
 }
 
 struct Users {
@@ -36,11 +38,14 @@ struct Users {
     count: u32,
     /// The bytes of all tensors in it.
     used: u64,
+    /// Its number, if publications have it and the tensor that was published is freed.
+    published: Option<u64>,
 }
 
 impl SharedBuffers {
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.of.is_empty()
+        self.of.is_empty() && self.borrowed.is_empty() && self.published.is_empty()
     }
 
     /// Adds a tensor of `bytes` bytes to a buffer; returns the bytes to charge. If another tensor
@@ -57,12 +62,11 @@ impl SharedBuffers {
             self.repeated.insert(id, more);
             self.beyond += more;
         }
-        let new = Users { bytes: buffer.bytes, count: 0, used: 0 };
-        let is_new = !self.buffers.contains_key(&buffer.id);
-        if is_new && first.is_some_and(|(first, _)| self.borrowed.contains_key(&first)) {
-            self.join(id, buffer.id, bytes);
+        if first.is_some_and(|(first, _)| self.borrowed.add_view(id, first)) {
             return 0;
         }
+        let new = Users { bytes: buffer.bytes, count: 0, used: 0, published: None };
+        let is_new = !self.buffers.contains_key(&buffer.id);
         let users = self.buffers.entry(buffer.id).or_insert(new);
         let first = first.filter(|_| is_new);
         if let Some((_, charged)) = first {
@@ -75,35 +79,6 @@ impl SharedBuffers {
             self.of.insert(id, (buffer.id, bytes));
         }
         if is_new { users.bytes - first.map_or(0, |(_, bytes)| bytes.min(users.bytes)) } else { 0 }
-    }
-
-    /// Adds a published tensor, whose buffer is not charged.
-    pub fn borrow(&mut self, id: TensorId, buffer: Option<SharedBuffer>, values: &PublishedValues) {
-        // One that the engine does not know has a name of its own.
-        let number = buffer.map_or(u64::MAX - id.0, |buffer| buffer.id);
-        self.join(id, number, values.meta.bytes() as u64);
-        self.borrowed.insert(id, values.clone());
-    }
-
-    /// Adds a tensor to a buffer that is not charged, unless it is already.
-    fn join(&mut self, id: TensorId, buffer: u64, bytes: u64) {
-        let users = self.buffers.entry(buffer).or_insert(Users { bytes: 0, count: 0, used: 0 });
-        users.count += 1;
-        users.used += bytes;
-        self.of.insert(id, (buffer, bytes));
-    }
-
-    /// Returns the published values that a tensor is.
-    pub fn borrowed(&self, id: TensorId) -> Option<&PublishedValues> {
-        self.borrowed.get(&id)
-    }
-
-    /// Returns the tensors of a publication.
-    pub fn borrowed_from(&self, publication: SessionId) -> Vec<TensorId> {
-        let of = self.borrowed.iter().filter(|(_, values)| values.publication == publication);
-        let mut ids: Vec<TensorId> = of.map(|(id, _)| *id).collect();
-        ids.sort_unstable();
-        ids
     }
 
     /// Whether a tensor repeats elements, so that a copy takes more than its buffer.
@@ -120,36 +95,54 @@ impl SharedBuffers {
 
     /// Whether a tensor is in a shared buffer.
     pub fn has(&self, id: TensorId) -> bool {
-        self.of.contains_key(&id)
+        self.of.contains_key(&id) || self.borrowed.has(id)
     }
 
-    /// The size of a tensor's buffer, if it is in a shared one, and whether others are in it.
+    /// The bytes that are charged for a tensor's buffer, if it is in a shared one, and whether others
+    /// are in it.
     pub fn buffer_of(&self, id: TensorId) -> Option<(u64, bool)> {
+        if self.borrowed.has(id) {
+            return Some((0, true));
+        }
         let users = self.buffers.get(&self.of.get(&id)?.0)?;
         Some((users.bytes, users.count > 1))
     }
 
-    /// Removes a tensor; returns the bytes to release. `None` if it is in no shared buffer.
-    pub fn remove(&mut self, id: TensorId) -> Option<u64> {
+    /// Notes that publications have the memory of a tensor, by its number.
+    pub fn publish(&mut self, id: TensorId, number: u64) {
+        self.published.insert(id, number);
+    }
+
+    /// Returns the number of a tensor's memory, if publications have or had it.
+    pub fn published(&self, id: TensorId) -> Option<u64> {
+        let users = || self.buffers.get(&self.of.get(&id)?.0);
+        self.published.get(&id).copied().or_else(|| users()?.published)
+    }
+
+    /// Removes a tensor; returns the bytes to release, which are `own` if it is in no shared buffer,
+    /// and the number of the memory if publications have it.
+    pub fn remove(&mut self, id: TensorId, own: u64) -> (u64, Option<u64>) {
         if !self.repeated.is_empty() {
             self.beyond -= self.repeated.remove(&id).unwrap_or(0);
         }
-        if !self.borrowed.is_empty() {
-            self.borrowed.remove(&id);
+        if self.borrowed.remove(id) {
+            return (0, None);
         }
-        let (buffer, bytes) = self.of.remove(&id)?;
-        let users = self.buffers.get_mut(&buffer)?;
+        let published = if self.published.is_empty() { None } else { self.published.remove(&id) };
+        let Some((buffer, bytes)) = self.of.remove(&id) else { return (own, published) };
+        let Some(users) = self.buffers.get_mut(&buffer) else { return (own, published) };
         users.count -= 1;
         users.used -= bytes;
+        users.published = users.published.or(published);
         if users.count == 0 {
-            let released = users.bytes;
+            let released = (users.bytes, users.published);
             self.buffers.remove(&buffer);
-            return Some(released);
+            return released;
         }
         if users.bytes >= LARGE && users.used <= users.bytes / WASTED {
             self.wasted.push(buffer);
         }
-        Some(0)
+        (0, None)
     }
 
     /// The tensors of buffers of which little is used, to be copied out.
@@ -180,12 +173,12 @@ mod tests {
         let base = Some((TensorId(1), 8 << 20));
         assert_eq!(shared.add(TensorId(2), 100, buffer, base), 0, "the base is charged for it");
         assert_eq!(shared.add(TensorId(3), 50, buffer, base), 0);
-        assert_eq!(shared.remove(TensorId(9)), None);
+        assert_eq!(shared.remove(TensorId(9), 40), (40, None));
         assert!(!shared.has_wasted());
-        assert_eq!(shared.remove(TensorId(1)), Some(0));
+        assert_eq!(shared.remove(TensorId(1), 8 << 20), (0, None));
         assert_eq!(shared.take_wasted(), [TensorId(2), TensorId(3)]);
-        assert_eq!(shared.remove(TensorId(2)), Some(0));
-        assert_eq!(shared.remove(TensorId(3)), Some(8 << 20));
+        assert_eq!(shared.remove(TensorId(2), 100), (0, None));
+        assert_eq!(shared.remove(TensorId(3), 50), (8 << 20, None));
         assert!(shared.is_empty());
         // A slice whose base was freed is charged for the whole buffer.
         assert_eq!(shared.add(TensorId(4), 100, buffer, None), 8 << 20);

@@ -14,6 +14,7 @@ impl<E: Engine> Turn<'_, E> {
             CallEnd::Part(run) => self.end_part(run),
             CallEnd::Batch(run, count) => self.end_batch(run, count),
         }
+        self.device.fail_ended(self.lane);
         true
     }
 

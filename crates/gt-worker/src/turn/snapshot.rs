@@ -45,6 +45,10 @@ impl<E: Engine> Turn<'_, E> {
         snapshot: &Snapshot,
         keeping: &mut Option<Keeping>,
     ) -> Result<bool, Unkept> {
+        // What is stored now would never be dropped.
+        if snapshot.published.is_some() && self.snapshots.has_ended(snapshot.session) {
+            return Err(Unkept::Refused("the publication has ended".into()));
+        }
         let owner = Owner { session: snapshot.session, slot: self.lane.id.slot };
         let keeping = match keeping {
             Some(keeping) => keeping,
@@ -132,7 +136,7 @@ impl<E: Engine> Turn<'_, E> {
     ) -> Result<StoredValue, String> {
         let at = all.binary_search_by_key(&index, |of| of.index);
         let of = &all[at.map_err(|_| "the tensors are not sorted by their numbers")?];
-        let borrowed = self.lane.store.shared.borrowed(of.tensor).is_some();
+        let borrowed = self.lane.store.shared.borrowed.has(of.tensor);
         let mut value = match borrowed {
             // A value of another publication, which may end before this one.
             true => self.read_to_keep(of.tensor, before)?,
@@ -153,7 +157,7 @@ impl<E: Engine> Turn<'_, E> {
     /// # Errors
     /// The reason why its value cannot be stored.
     fn value_to_keep(&mut self, name: TensorId, before: u64) -> Result<StoredValue, String> {
-        if let Some(values) = self.lane.store.shared.borrowed(name) {
+        if let Some(values) = self.lane.store.shared.borrowed.values(name) {
             let result = Ok(Content::Published(Box::new(values.clone())));
             let line = self.lane.store.line(name);
             return Ok(StoredValue::new(SavedValue { tensor: name, line, result }));

@@ -1,16 +1,22 @@
 //! Publications: what lanes read of them, and their end.
 
 use gt_ir::SessionId;
+use gt_ir::snapshot::{Owner, Unkept};
 
 use super::Worker;
+use crate::device::ENDED;
 use crate::engine::Engine;
 use crate::library::WaitingReader;
 use crate::work::Out;
 
+/// What to do if values could not be stored.
+const AGAIN: &str = "hint: gt.shared requests them again, and workers with more --memory hold more";
+
 impl<E: Engine> Worker<E> {
-    /// Gives the readers of a publication the values that have arrived.
-    pub(super) fn values_arrived(&mut self, publication: SessionId, out: &mut Vec<Out>) {
-        for reader in self.device.library.take_waiting(publication) {
+    /// Gives readers the values of a publication's slot, which have arrived. Those that lack values
+    /// of other slots, which are requested already, wait for these.
+    pub(super) fn values_arrived(&mut self, owner: Owner, out: &mut Vec<Out>) {
+        for reader in self.device.library.take_waiting(owner) {
             let WaitingReader { lane: id, tensor, values, line } = reader;
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             // It may have been freed meanwhile.
@@ -22,15 +28,32 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Ends a publication: what lanes read of it fails.
-    pub(super) fn end_publication(&mut self, publication: SessionId) {
-        for reader in self.device.library.take_waiting(publication) {
-            if let Some(lane) = self.lanes.get_mut(&reader.lane)
-                && lane.store.is_pending(reader.tensor)
+    /// Fails the readers of the values of a publication's slot, which could not be stored here. A
+    /// later reader requests them again.
+    pub(super) fn values_refused(&mut self, owner: Owner, reason: &Unkept) {
+        // Those that arrived before the refusal would never be completed.
+        self.snapshots.drop_loose(owner);
+        self.device.note_snapshots(self.snapshots.amounts());
+        let readers = self.device.library.take_waiting(owner);
+        self.fail_readers(readers, &format!("its values could not be stored: {reason}\n  {AGAIN}"));
+    }
+
+    /// Fails tensors that wait for published values.
+    fn fail_readers(&mut self, readers: Vec<WaitingReader>, reason: &str) {
+        for WaitingReader { lane: id, tensor, line, .. } in readers {
+            if let Some(lane) = self.lanes.get_mut(&id)
+                && lane.store.is_pending(tensor)
             {
-                self.device.fail_read(lane, reader.tensor, reader.line);
+                self.device.fail_read(lane, (tensor, line), reason);
+                self.wake(id);
             }
         }
+    }
+
+    /// Ends a publication: what lanes read of it fails.
+    pub(super) fn end_publication(&mut self, publication: SessionId) {
+        let readers = self.device.library.end_waiting(publication);
+        self.fail_readers(readers, ENDED);
         self.device.end_publication(publication);
         for lane in self.lanes.values_mut() {
             self.device.fail_borrowed(lane, publication);

@@ -2,7 +2,7 @@
 //! evicting them in favour of tensors.
 
 use gt_ir::message::{Failure, WorkerToServer};
-use gt_ir::publication::PUBLISHED;
+use gt_ir::publication::{PUBLISHED, is_publication};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::{Content, SessionId, TensorId, WorkerId};
 
@@ -33,7 +33,10 @@ impl<E: Engine> Worker<E> {
         }
         let least = self.device.options.spill_from;
         let library = &self.device.library;
-        let moved = self.snapshots.move_away(bytes, least, |publication| library.has(publication));
+        // A device has copies of the values.
+        let is_here = self.device.engine.is_on_host();
+        let is_used = |publication| is_here && library.has(publication);
+        let moved = self.snapshots.move_away(bytes, least, is_used);
         for (owner, tensor, data) in moved {
             out.push(Out::Files(FileJob::SpillSnapshot { owner, tensor, data }));
         }
@@ -78,14 +81,19 @@ impl<E: Engine> Worker<E> {
 
     /// Stores values of a lane's snapshot; after the last of them, lanes can restore it.
     pub(super) fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
-        let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
+        let (owner, snapshot) = (backup.owner, backup.snapshot);
         let room = self.device.room_for_snapshots(self.snapshots.amounts());
         let received = self.snapshots.receive(backup, room);
         self.device.note_snapshots(self.snapshots.amounts());
         let Some(result) = received else { return };
+        let refused = result.as_ref().err().cloned();
+        let Owner { session, slot } = owner;
         out.push(Out::Server(WorkerToServer::BackupStored { session, slot, snapshot, result }));
         if snapshot == PUBLISHED {
-            self.values_arrived(session, out);
+            match refused {
+                None => self.values_arrived(owner, out),
+                Some(reason) => self.values_refused(owner, &reason),
+            }
         }
         self.wake_unrestored();
     }
@@ -110,7 +118,7 @@ impl<E: Engine> Worker<E> {
         let pinned: Vec<u64> = self.restored().filter_map(of_it).collect();
         self.snapshots.retain(session, snapshot, next, &pinned);
         self.device.note_snapshots(self.snapshots.amounts());
-        if snapshot.is_none() && !self.device.library.is_empty() {
+        if snapshot.is_none() && is_publication(session) && !self.device.library.is_empty() {
             self.end_publication(session);
         }
         self.wake_unrestored();

@@ -51,7 +51,7 @@ impl<E: Engine> Worker<E> {
 
     /// Returns the tensors that may be spilled, in order.
     fn victims(&self, id: LaneId, pinned: &[TensorId]) -> Vec<(LaneId, Listed)> {
-        let smallest = self.device.options.spill_from;
+        let (held, smallest) = (&self.device.held, self.device.options.spill_from);
         let mut sessions: Vec<(u64, Incarnation)> = Vec::new();
         for lane in self.lanes.values() {
             let session = lane.id.incarnation;
@@ -81,7 +81,11 @@ impl<E: Engine> Worker<E> {
                     let is_kept = grant.is_some_and(|grant| grant.pinned.contains(&listed.id));
                     // A tensor that repeats elements would take more bytes when spilled.
                     let is_whole = listed.bytes >= listed.meta.bytes() as u64;
-                    listed.bytes >= smallest && is_whole && !is_pinned && !is_kept
+                    // Publications keep the memory of theirs.
+                    let published = lane.store.shared.published(listed.id);
+                    let is_published = published.is_some_and(|of| held.is_published(of));
+                    let is_movable = is_whole && !is_published;
+                    listed.bytes >= smallest && is_movable && !is_pinned && !is_kept
                 };
                 let list = lane.store.list().into_iter().filter(is_free);
                 of_session.extend(list.map(|listed| (lane.id, listed)));

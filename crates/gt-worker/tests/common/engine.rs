@@ -1,7 +1,7 @@
 //! A minimal engine: vectors of numbers, and a few operations on them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,9 +9,11 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData, Trace};
 use gt_worker::engine::launch_plainly;
-use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall};
+use gt_worker::engine::pausable::{EngineCall, PausableCall};
 use gt_worker::plan::{InputValue, Plan};
-use gt_worker::{CollectivePart, Engine, EngineError};
+use gt_worker::{CollectivePart, Engine, EngineError, SharedBuffer};
+
+use super::compiler::{Compiler, SlowCall};
 
 /// Computes on vectors of float64. The logarithm of a negative number is an error, its square
 /// root a panic.
@@ -34,61 +36,6 @@ pub struct DeviceClock {
     pub most: usize,
     /// Whether it is done with all.
     pub is_done: bool,
-}
-
-/// The compiler of [`Vectors`], by default there is none, and the time.
-#[derive(Default)]
-pub struct Compiler {
-    /// How often a lane runs a plan before it is compiled.
-    pub warmup: AtomicU32,
-    /// Whether it is still at work.
-    pub is_busy: AtomicBool,
-    /// The microseconds that have passed while nothing was computed.
-    pub idle: AtomicU64,
-    /// Whether instructions are calls that can be paused.
-    pub is_slow: AtomicBool,
-    /// Whether calls reach no cut point.
-    pub is_uncut: AtomicBool,
-    /// Whether the calls in progress are complete, and how often one was paused and resumed.
-    pub is_complete: AtomicBool,
-    pub pauses: AtomicU32,
-    pub resumptions: AtomicU32,
-}
-
-/// A call that is complete when the test says so.
-struct SlowCall {
-    compiler: Arc<Compiler>,
-    is_stopped: bool,
-    result: CallResult<Vector>,
-}
-
-impl PausableCall<Vector> for SlowCall {
-    fn wait(&mut self, at_most: Duration) -> bool {
-        assert!(!self.is_stopped, "nothing computes before it is resumed");
-        if !at_most.is_zero() {
-            self.compiler.idle.fetch_add(1000, Ordering::Relaxed);
-        }
-        self.compiler.is_complete.load(Ordering::Relaxed)
-    }
-
-    fn pause(&mut self, _at_most: Duration) -> bool {
-        self.compiler.pauses.fetch_add(1, Ordering::Relaxed);
-        self.is_stopped = true;
-        !self.compiler.is_uncut.load(Ordering::Relaxed)
-    }
-
-    fn resume(&mut self) {
-        self.compiler.resumptions.fetch_add(1, Ordering::Relaxed);
-        self.is_stopped = false;
-    }
-
-    fn held(&self) -> u64 {
-        800
-    }
-
-    fn finish(self: Box<Self>) -> CallResult<Vector> {
-        self.result
-    }
 }
 
 /// A shared vector.
@@ -144,6 +91,13 @@ impl Engine for Vectors {
         output: Meta,
     ) -> Result<Vector, EngineError> {
         self.computed.lock().unwrap().push(operation.name);
+        if operation.name == "slice"
+            && self.compiler.makes_views.load(Ordering::Relaxed)
+            && let Operand::Tensor(whole) = &operands[0]
+            && whole.len() == output.shape.numel()
+        {
+            return Ok(Arc::clone(whole));
+        }
         let length = output.shape.numel();
         self.time += Duration::from_micros(100) * length as u32;
         let operand = |index: usize| wide(&operands[index], length);
@@ -180,6 +134,18 @@ impl Engine for Vectors {
 
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError> {
         Ok((plan.trace.clone(), plan.trace.last_uses()))
+    }
+
+    fn shared_buffer(&self, tensor: &Vector) -> Option<SharedBuffer> {
+        let is_shared = Arc::strong_count(tensor) > 1;
+        (is_shared && self.compiler.makes_views.load(Ordering::Relaxed)).then(|| SharedBuffer {
+            id: Arc::as_ptr(tensor) as usize as u64,
+            bytes: 8 * tensor.len() as u64,
+        })
+    }
+
+    fn is_on_host(&self) -> bool {
+        !self.compiler.is_device.load(Ordering::Relaxed)
     }
 
     fn can_pause(&self) -> bool {

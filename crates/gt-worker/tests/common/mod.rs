@@ -1,7 +1,9 @@
 //! Fixtures of the worker's tests: a small engine, and a worker whose messages are recorded.
 
 mod commands;
+mod compiler;
 mod engine;
+mod publications;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -15,7 +17,9 @@ use gt_ir::{
 use gt_worker::{Options, Out, Work, Worker, WorkerInput};
 
 pub use commands::*;
-pub use engine::{Compiler, DeviceClock, Vectors};
+pub use compiler::Compiler;
+pub use engine::{DeviceClock, Vectors};
+pub use publications::*;
 
 /// A worker, its messages, and its engine's operations.
 pub struct Bench {
