@@ -42,8 +42,8 @@ pub struct WorkerStatus {
     /// The number by which configurations refer to it.
     pub number: u32,
     pub name: String,
-    /// Whether it is drained: it hands over what it has, and ends.
-    pub is_drained: bool,
+    /// Whether it drains: it hands over what it has, and ends.
+    pub is_draining: bool,
     /// The number of sessions whose home it is.
     pub homes: u32,
     /// The weight of commands sent to it and not done.
@@ -58,7 +58,7 @@ pub struct WorkerStatus {
 }
 
 record!(struct WorkerStatus {
-    id, number, name, is_drained, homes, in_flight, batches, busy_since, busy, report,
+    id, number, name, is_draining, homes, in_flight, batches, busy_since, busy, report,
 });
 
 /// A worker's periodic report.

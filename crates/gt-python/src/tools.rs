@@ -305,7 +305,7 @@ fn convert_worker<'py>(
     dict.set_item("snapshot_bytes", report.map(|report| report.snapshot_bytes))?;
     let on_disk = report.map(|report| report.snapshot_disk_bytes);
     dict.set_item("snapshot_disk_bytes", on_disk)?;
-    dict.set_item("drained", worker.is_drained)?;
+    dict.set_item("draining", worker.is_draining)?;
     dict.set_item("queued", worker.in_flight)?;
     let busy = worker.busy_since.map(|since| now.saturating_sub(since).as_secs_f64());
     dict.set_item("busy_for", busy)?;

@@ -15,7 +15,7 @@ class Status:
     Of a worker:
         `snapshot_bytes`, `snapshot_disk_bytes`: the size of the session snapshots that it keeps in
         memory and on disk, from which tensors are restored when a worker is lost.
-        `drained`: whether it hands over what it has, and ends (`gt worker drain`).
+        `draining`: whether it hands over what it has, and ends (`gt worker drain`).
 
     Of a session:
         `name`: as people see it, `train.py ada@box #3`; `program`, `login` and `host` are what its
@@ -172,7 +172,7 @@ def _used(windows: Windows) -> list[str]:
 def _state(worker: WorkerRow) -> str:
     busy = worker["busy_for"]
     state = "idle" if busy is None else f"busy for {busy:.1f} s"
-    return f"{state}, drained" if worker["drained"] else state
+    return f"{state}, draining" if worker["draining"] else state
 
 
 def _memory(report: WorkerRow | SessionRow | UserRow | TeamRow) -> str:

@@ -25,7 +25,7 @@ class WorkerRow(TypedDict):
     spilled_bytes: int | None
     snapshot_bytes: int | None
     snapshot_disk_bytes: int | None
-    drained: bool
+    draining: bool
     queued: int
     busy_for: float | None
 

@@ -42,7 +42,7 @@ impl Cluster<'_> {
             id: worker.id,
             number: worker.number,
             name: worker.name.clone(),
-            is_drained: worker.drain.is_some(),
+            is_draining: worker.drain.is_some(),
             homes: worker.sessions,
             in_flight: worker.in_flight,
             batches: self.batches(worker.id),

@@ -189,7 +189,7 @@ mod tests {
             id: WorkerId(0),
             number: 0,
             name: "w0".into(),
-            is_drained: false,
+            is_draining: false,
             homes: 1,
             in_flight: 0,
             batches: 0,

@@ -144,7 +144,7 @@ pub fn status() -> Status {
                 id: WorkerId(1),
                 number: 0,
                 name: "w".into(),
-                is_drained: busy_since.is_some(),
+                is_draining: busy_since.is_some(),
                 homes: 2,
                 in_flight: 100,
                 batches: 4,

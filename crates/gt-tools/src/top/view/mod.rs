@@ -206,7 +206,7 @@ mod tests {
             id: WorkerId(number),
             number,
             name: format!("gpu{number}"),
-            is_drained: number == 2,
+            is_draining: number == 2,
             homes: 1,
             in_flight: 1234,
             batches: 3,

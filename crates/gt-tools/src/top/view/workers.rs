@@ -66,10 +66,10 @@ pub(super) fn head(width: u16) -> Line<'static> {
 
 pub(super) fn line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'static> {
     let ColumnWidths { name, engine, bar, has_memory, has_disk } = ColumnWidths::of(width);
-    let mut spans = vec![match worker.is_drained {
+    let mut spans = vec![match worker.is_draining {
         false => Span::raw(format!("{:<name$} ", cut(&worker.name, name))),
         true => {
-            let text = format!("{} (drained)", worker.name);
+            let text = format!("{} (draining)", worker.name);
             Span::styled(format!("{:<name$} ", cut(&text, name)), Style::new().fg(Color::Yellow))
         }
     }];
