@@ -82,7 +82,9 @@ def beside(small: User, large: list[User], seconds: float) -> tuple[list[float],
     """Return the milliseconds of small requests alone, and beside large users."""
     alone = small.ask(f"ask {seconds / 2}")
     for user in large:
-        user.say(f"steps {seconds}")
+        user.say(f"steps {seconds + 1}")
+    # The first request of all who begin at the same moment waits for the others.
+    time.sleep(0.5)
     found = small.ask(f"ask {seconds}")
     for user in large:
         user.answer()
