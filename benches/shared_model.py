@@ -178,9 +178,10 @@ def main() -> int:
         lines.append(f"| {' | '.join(row)} |")
         print(lines[-1], flush=True)
     if given.write:
-        command = f"`python benches/shared_model.py --size {given.size:g} --write {given.write}`"
+        options = f"--size {given.size:g} --seconds {given.seconds:g} --write {given.write}"
         intro = (
-            f"A model of {given.size:g} GB, medians of {given.rounds} rounds. Made by {command}."
+            f"A model of {given.size:g} GB, medians of {given.rounds} rounds. "
+            f"Made by `python benches/shared_model.py {options}`."
         )
         write_part(given.write, HEADING, [intro, "", *lines, ""])
     return 0
