@@ -68,6 +68,10 @@ WORKERS ?= 2
 chaos-processes: build $(VENV)/.tests ## Train on WORKERS while processes are killed or stopped and connections cut, at MOMENTS derived from SEED
 	$(BIN)/python tools/campaigns/chaos.py --moments $(MOMENTS) --seed $(SEED) --workers $(WORKERS)
 
+SIZE ?= 0.01
+users: build $(VENV)/.tests ## Let ten users of one model of SIZE GB compute while its publisher, a worker and the server are killed
+	$(BIN)/python benches/shared_model.py --check --size $(SIZE)
+
 # Training libraries that must run on the device "cluster".
 TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'
 
@@ -122,6 +126,7 @@ bench: torch-extension ## Measure side by side with PyTorch and write docs/bench
 	$(BIN)/python benches/products.py --write docs/benchmarks.md
 	$(BIN)/python benches/models.py --write docs/benchmarks.md
 	$(BIN)/python benches/torch_device.py --write docs/benchmarks.md
+	$(BIN)/python benches/shared_model.py --size 1 --seconds 20 --write docs/benchmarks.md
 
 speed-guard: build ## Count the machine instructions of loops; more than recorded is an error (RECORD=1 REASON=why records them)
 	@if command -v valgrind > /dev/null; \
@@ -216,6 +221,6 @@ clean: ## Remove all build outputs and the virtual environment
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-neighbours soak repeat chaos chaos-processes mixes kills torch-extension test-all coverage torch-coverage \
+.PHONY: help build demo test test-neighbours soak repeat chaos chaos-processes mixes kills users torch-extension test-all coverage torch-coverage \
 	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
 	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

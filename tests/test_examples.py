@@ -49,10 +49,17 @@ def test_example(script, words):
 def test_every_example_has_a_test():
     tested = {"demo", "signal_demo", "compile_demo", "config_from_python", "debug_demo"}
     tested |= {"data_parallel", "tensor_parallel", "pipeline", "hybrid", "sharding"}
-    tested |= {"train_digits", "chargpt"}
+    tested |= {"train_digits", "chargpt", "shared_model"}
     # In tests/models/test_techniques.py:
     tested |= {"lora", "steering", "distillation", "ema", "accumulation"}
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == tested
+
+
+def test_ten_users_of_a_published_model_compute_what_each_computes_alone():
+    out = run("examples/shared_model.py", "--training", "10", "--steps", "20")
+    assert out.startswith("poet@1: 112,384 numbers"), out
+    rows = out.splitlines()[2:]
+    assert len(rows) == 10 and all(row.endswith("yes") for row in rows), out
 
 
 def test_the_readme_runs():

@@ -79,6 +79,19 @@ def test_readers_have_the_values_of_the_call(served):
     assert gt.unpublish("values") == 2
 
 
+def test_tied_parameters_are_published_once(served):
+    gt.connect(served)
+    model = gt.nn.Sequential(gt.nn.Linear(3, 3, bias=False), gt.nn.Linear(3, 3, bias=False))
+    model[1].weight = model[0].weight
+    gt.publish("tied", model)
+    (of,) = [of for of in gt.published() if of.name == "tied"]
+    assert (of.tensors, of.bytes) == (1, 36)
+    reader = gt.nn.Sequential(gt.nn.Linear(3, 3, bias=False), gt.nn.Linear(3, 3, bias=False))
+    gt.shared("tied", into=reader)
+    assert reader[0].weight.tolist() == reader[1].weight.tolist() == model[0].weight.tolist()
+    assert not any(parameter.requires_grad for parameter in reader.parameters())
+
+
 def test_shared_tensors_are_read_only_and_gradients_flow_through_them(served):
     gt.connect(served)
     gt.publish("weights", {"w": gt.arange(6.0).reshape(2, 3)})

@@ -167,7 +167,8 @@ class _Writer:
             written["complex128"] = True
         if tensor.requires_grad:
             written["requires_grad"] = True
-        if isinstance(tensor, gt.nn.Parameter):
+        # The type is compared first, as `gt.nn` takes a while to import.
+        if type(tensor) is not Tensor and isinstance(tensor, gt.nn.Parameter):
             written["parameter"] = True
         return written
 

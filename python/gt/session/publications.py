@@ -84,7 +84,7 @@ def publish(
     if isinstance(value, _gt.Tensor) or not hasattr(value, "state_dict"):
         state = value
     else:
-        state = value.state_dict()
+        state = _state_of(value)
     structure, tensors = pack(state, "publish")
     name = checked_name("publish", name, _EXAMPLE)
     return _gt.publish_tensors(name, users, description, structure, tensors)
@@ -178,6 +178,15 @@ def published() -> list[Publication]:
         return Publication(**{**entry, "at": datetime.fromtimestamp(entry["at"])})
 
     return [of(entry) for entry in _gt.list_published()]
+
+
+def _state_of(module: Any) -> Any:
+    """Return the state of a module, in which tied parameters are one tensor."""
+    state = module.state_dict()
+    first: dict[int, str] = {}
+    for name, value in module.state_dict(keep_vars=True).items():
+        state[name] = state[first.setdefault(id(value), name)]
+    return state
 
 
 def _users(to: Any) -> list[str] | None:
