@@ -34,8 +34,8 @@ def publishing(address: str, gigabytes: float) -> tuple[float, float]:
         start = time.perf_counter()
         name = gt.publish("values", values)
         called = time.perf_counter() - start
-        while not all(of.visible for of in gt.published() if of.name == "values"):
-            time.sleep(0.001)
+        # It waits until the values can be read.
+        gt.shared(name)
         visible = time.perf_counter() - start
         gt.unpublish(name)
     return called, visible

@@ -92,6 +92,20 @@ def test_tied_parameters_are_published_once(served):
     assert not any(parameter.requires_grad for parameter in reader.parameters())
 
 
+def test_what_has_a_state_can_be_published(served):
+    gt.connect(served)
+    model = gt.nn.Linear(3, 2)
+    optimizer = gt.optim.Adam(model.parameters(), lr=0.5)
+    model(gt.ones(1, 3)).sum().backward()
+    optimizer.step()
+    gt.publish("optimizer", optimizer)
+    state = gt.shared("optimizer")
+    again = gt.optim.Adam(gt.nn.Linear(3, 2).parameters())
+    again.load_state_dict(state)
+    assert again.param_groups[0]["lr"] == 0.5
+    assert gt.unpublish("optimizer") == 1
+
+
 def test_shared_tensors_are_read_only_and_gradients_flow_through_them(served):
     gt.connect(served)
     gt.publish("weights", {"w": gt.arange(6.0).reshape(2, 3)})

@@ -187,7 +187,9 @@ impl Forward<'_> {
 
     /// Frees what is not kept, and forgets what only the client that is gone refers to.
     fn abandon(&mut self) {
-        let Planning { catalogue, templates, plans, recent, kept, .. } = &mut self.session.planning;
+        let Planning { catalogue, templates, plans, recent, kept, borrowed, .. } =
+            &mut self.session.planning;
+        borrowed.abandon();
         catalogue.abandon(&kept.tensors(), self.streams);
         (*plans, *recent) = Default::default();
         if !self.session.queue.is_expanded {

@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_dispatcher::rules::{PolicyRule, Rules};
-use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
+use gt_dispatcher::{
+    Dispatcher, FromPeer, History, JournalRecord, Limits, LineageLimits, PeerId, ToPeer,
+};
 use gt_ir::message::{
     Answer, Badge, ClientToServer, Failure, Hello, OperatorHello, OperatorToServer, Reply,
     ServerToClient, ServerToOperator, ServerToWorker, WorkerToServer,
 };
 use gt_ir::publication::{Audience, PUBLISHED};
+use gt_ir::sharding::Block;
 use gt_ir::snapshot::Unkept;
+use gt_ir::stored::PublishedValues;
 use gt_ir::{
-    ClientCommand, DType, KeptTensor, Meta, Operand, Publish, RequestId, SessionId, Shape, SlotId,
-    WorkerCommand,
+    ClientCommand, Content, Create, DType, KeptTensor, Meta, Operand, Publish, RequestId,
+    SessionId, Shape, SlotId, SourceId, TensorId, WorkerCommand,
 };
 
 use crate::common::{Program, client, worker};
@@ -32,7 +36,10 @@ struct Server {
 impl Server {
     /// Returns a server with these workers, and sessions of ada and bob.
     fn new(workers: u64, rules: Rules) -> Server {
-        let limits = Limits { lineage: None, ..Limits::default() };
+        Server::with_limits(workers, rules, Limits { lineage: None, ..Limits::default() })
+    }
+
+    fn with_limits(workers: u64, rules: Rules, limits: Limits) -> Server {
         let dispatcher = Dispatcher::new(String::new(), limits, None);
         let mut server = Server { dispatcher, now: Duration::ZERO, out: Vec::new() };
         server.dispatcher.set_rules(Duration::ZERO, rules);
@@ -64,7 +71,14 @@ impl Server {
     /// Has ada publish a tensor of ones under a name.
     fn publish(&mut self, request: u64, name: &str) {
         let mut program = Program::default();
-        let Operand::Tensor(id) = program.ones(&SHAPE) else { panic!("a tensor") };
+        program.ones(&SHAPE);
+        self.stream(ADA, program.commands);
+        self.publish_again(request, name);
+    }
+
+    /// Has ada publish her first tensor under a name.
+    fn publish_again(&mut self, request: u64, name: &str) {
+        let id = TensorId(0);
         let meta = Meta::new(DType::F32, Shape::new(&SHAPE).unwrap());
         let publish = Publish {
             request: RequestId(request),
@@ -75,8 +89,24 @@ impl Server {
             tensors: vec![KeptTensor { id, meta }],
             at: 0,
         };
-        program.commands.push(ClientCommand::Publish(Box::new(publish)));
-        self.stream(ADA, program.commands);
+        self.stream(ADA, vec![ClientCommand::Publish(Box::new(publish))]);
+    }
+
+    /// Has a client find a publication, and read its tensor; returns its number.
+    fn find_and_read(&mut self, peer: PeerId, request: u64, name: &str) -> SessionId {
+        self.find(peer, request, name);
+        let Some(Ok(Reply::Found(found))) = self.answer(peer, request) else {
+            panic!("it is found")
+        };
+        let meta = found.tensors[0];
+        let (publication, index) = (found.publication, TensorId(0));
+        let (need, parts) = (Block::whole(meta.shape), Vec::new());
+        let values = PublishedValues { publication, index, meta, need, parts };
+        let (output, source) = (TensorId(0), SourceId::default());
+        let content = Content::Published(Box::new(values));
+        let create = Create { output, content, signal: 0, source };
+        self.stream(peer, vec![ClientCommand::Create(create)]);
+        publication
     }
 
     /// Returns the publication that a worker was last asked to store, its slot and the worker.
@@ -153,7 +183,11 @@ fn withdraw(request: u64, name: &str) -> ClientCommand {
 /// Returns a server on which ada has published a model that can be read, its number and slot, and
 /// the worker that stored it.
 fn published(workers: u64) -> (Server, (SessionId, SlotId), PeerId) {
-    let mut server = Server::new(workers, Rules::default());
+    published_with(workers, Limits { lineage: None, ..Limits::default() })
+}
+
+fn published_with(workers: u64, limits: Limits) -> (Server, (SessionId, SlotId), PeerId) {
+    let mut server = Server::with_limits(workers, Rules::default(), limits);
     server.publish(1, "model");
     let (id, slot, host) = server.storing();
     let copy = (1..=workers).map(PeerId::worker).find(|peer| *peer != host);
@@ -176,7 +210,7 @@ fn each_of_several_withdrawals_is_answered() {
 fn a_withdrawal_of_an_invalid_batch_withdraws_nothing() {
     let (mut server, ..) = published(2);
     let unknown = ClientCommand::Forget { template: 77 };
-    let invalid = ClientCommand::Free(gt_ir::TensorId(9999));
+    let invalid = ClientCommand::Free(TensorId(9999));
     server.stream(BOB, vec![withdraw(7, "model"), unknown, invalid]);
     let mut program = Program::default();
     program.ones(&[2]);
@@ -278,7 +312,7 @@ fn a_drain_waits_for_copies_that_are_made() {
 #[test]
 fn an_heir_inherits_what_a_revoked_user_has_published() {
     let (mut server, ..) = published(2);
-    server.publish(3, "other");
+    server.publish_again(3, "other");
     let revoked = |heir: Option<&str>| {
         let revoked = [("ada".to_string(), heir.map(str::to_string))].into();
         Rules { revoked, ..Rules::default() }
@@ -295,4 +329,67 @@ fn an_heir_inherits_what_a_revoked_user_has_published() {
     server.dispatcher.set_rules(server.now, revoked(None));
     server.find(BOB, 60, "ada/model");
     assert!(server.error(BOB, 60).contains("there is no publication 'ada/model'"));
+}
+
+#[test]
+fn a_withdrawn_publication_stays_until_its_readers_are_restored() {
+    let limits = Limits { lineage: Some(LineageLimits::default()), ..Limits::default() };
+    let (mut server, ..) = published_with(2, limits.clone());
+    server.find_and_read(BOB, 60, "model");
+    server.stream(ADA, vec![withdraw(7, "model")]);
+    let mut history = History::default();
+    server.dispatcher.journal_records().into_iter().for_each(|record| history.add(record));
+    // The server is restarted. The policy revokes another user.
+    let mut dispatcher = Dispatcher::new(String::new(), limits, None);
+    let rules = Rules { revoked: [("eve".to_string(), None)].into(), ..Rules::default() };
+    dispatcher.set_rules(server.now, rules);
+    dispatcher.expect_workers(server.now, &mut history);
+    let is_kept = |dispatcher: &Dispatcher| {
+        let records = dispatcher.journal_records();
+        records.iter().any(|record| matches!(record, JournalRecord::Publication(_)))
+    };
+    assert!(is_kept(&dispatcher), "no session is adopted yet");
+    for (number, session) in (201..).zip(history.take_sessions()) {
+        dispatcher.adopt(server.now, PeerId::client(number), session).unwrap();
+    }
+    dispatcher.tick(server.now);
+    assert!(is_kept(&dispatcher), "what bob's session reads is not known yet");
+}
+
+#[test]
+fn values_go_through_the_server_only_for_those_that_need_them() {
+    let (mut server, of, host) = published(2);
+    let unreachable = || Err(Unkept::Unreachable("the link broke".into()));
+    for _ in 0..5 {
+        server.report(host, of, unreachable());
+    }
+    assert_eq!(server.handovers(), [], "no worker waits for them");
+    server.send(PeerId::worker(3), worker("w3".into(), None));
+    let (publication, slot) = of;
+    server.send(PeerId::worker(3), WorkerToServer::Needs { publication, slot });
+    server.out.clear();
+    for _ in 0..5 {
+        server.report(host, of, unreachable());
+    }
+    assert_eq!(server.handovers(), [(host, None)], "once for the worker that waits");
+}
+
+#[test]
+fn a_publication_is_stored_once_if_the_copy_cannot_be_sent() {
+    let mut server = Server::new(2, Rules::default());
+    server.publish(1, "model");
+    let (id, slot, host) = server.storing();
+    server.report(host, (id, slot), Err(Unkept::Unreachable("no route".into())));
+    server.find(BOB, 2, "model");
+    assert!(matches!(server.answer(BOB, 2), Some(Ok(Reply::Found(_)))));
+    assert!(!server.handovers().is_empty(), "the copy is made otherwise");
+}
+
+#[test]
+fn no_version_is_assigned_twice() {
+    let (mut server, ..) = published(2);
+    server.stream(ADA, vec![withdraw(7, "model")]);
+    server.publish_again(8, "model");
+    let published = Reply::Published { name: "ada/model@2".into() };
+    assert_eq!(server.answer(ADA, 8), Some(Ok(published)));
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -180,12 +181,13 @@ def published() -> list[Publication]:
     return [of(entry) for entry in _gt.list_published()]
 
 
-def _state_of(module: Any) -> Any:
-    """Return the state of a module, in which tied parameters are one tensor."""
-    state = module.state_dict()
-    first: dict[int, str] = {}
-    for name, value in module.state_dict(keep_vars=True).items():
-        state[name] = state[first.setdefault(id(value), name)]
+def _state_of(value: Any) -> Any:
+    """Return the state of a module or an optimizer, in which tied parameters are one tensor."""
+    state = value.state_dict()
+    if "keep_vars" in inspect.signature(value.state_dict).parameters:
+        first: dict[int, str] = {}
+        for name, parameter in value.state_dict(keep_vars=True).items():
+            state[name] = state[first.setdefault(id(parameter), name)]
     return state
 
 

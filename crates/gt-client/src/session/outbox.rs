@@ -1,6 +1,7 @@
 //! The shared state of a session's clones: the stream behind a lock, and the driver that takes
 //! batches from it.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
@@ -25,7 +26,7 @@ pub(super) struct SessionState {
     /// Locked before the stream.
     pub(super) kept: Mutex<KeptRegistry>,
     /// What it has published that the server may not have stored yet.
-    pub(super) unfinished: Mutex<Vec<String>>,
+    pub(super) unfinished: Mutex<VecDeque<String>>,
     pub(super) driver: Arc<dyn Driver>,
     /// How a caller waits for room, if not as [`Session::wait_for_room`] does.
     pub(super) room: OnceLock<MakeRoom>,

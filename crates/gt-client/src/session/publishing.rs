@@ -1,6 +1,7 @@
 //! Requests about publications.
 
-use std::sync::PoisonError;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gt_ir::message::{FoundPublication, Reply};
 use gt_ir::{ClientCommand, Publish, SessionId, SourceId, TensorData, TensorId};
@@ -10,8 +11,8 @@ use super::request::error_in;
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
 
-/// How many publications may be unfinished, as far as the client knows: it waits for them before
-/// the next one.
+/// How many publications may be unfinished, as far as the client knows: before the next one it waits
+/// for the oldest.
 const MOST_UNFINISHED: usize = 64;
 
 impl Session {
@@ -22,16 +23,20 @@ impl Session {
     /// The name or the audience is not valid, a quota is exceeded, the connection was lost, or
     /// `interrupt` ended the wait.
     pub(crate) fn publish_values(&self, publish: Publish, interrupt: Interrupt) -> Result<String> {
-        let unfinished = &self.0.unfinished;
-        let count = unfinished.lock().unwrap_or_else(PoisonError::into_inner).len();
-        if count >= MOST_UNFINISHED {
-            self.finish_publications(interrupt)?;
+        loop {
+            let names = lock(&self.0.unfinished);
+            let Some(oldest) = names.front().filter(|_| names.len() >= MOST_UNFINISHED) else {
+                break;
+            };
+            let oldest = oldest.clone();
+            drop(names);
+            self.finish(&oldest, &mut *interrupt)?;
         }
         let publish = |request| Box::new(Publish { request, ..publish });
         let request = self.request(|request| ClientCommand::Publish(publish(request)))?;
         match self.0.wait(request, interrupt)?.result {
             Ok(Reply::Published { name }) => {
-                unfinished.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+                lock(&self.0.unfinished).push_back(name.clone());
                 Ok(name)
             }
             Err(failure) => Err(ClientError::Usage(format!("publish: {}", failure.reason))),
@@ -84,15 +89,25 @@ impl Session {
     /// # Errors
     /// The connection was lost, or `interrupt` ended the wait.
     pub fn finish_publications(&self, interrupt: Interrupt) -> Result<()> {
-        let unfinished = &self.0.unfinished;
-        let names = std::mem::take(&mut *unfinished.lock().unwrap_or_else(PoisonError::into_inner));
-        for name in names {
-            match self.find(&name, interrupt) {
-                // One that was withdrawn, or could not be stored, is not awaited.
-                Ok(_) | Err(ClientError::Usage(_)) => {}
-                Err(error) => return Err(error),
-            }
+        loop {
+            let Some(name) = lock(&self.0.unfinished).front().cloned() else { return Ok(()) };
+            self.finish(&name, &mut *interrupt)?;
         }
-        Ok(())
     }
+
+    /// Waits until the server has stored a publication; one that was withdrawn, or could not be
+    /// stored, is not awaited.
+    fn finish(&self, name: &str, interrupt: Interrupt) -> Result<()> {
+        match self.find(name, interrupt) {
+            Ok(_) | Err(ClientError::Usage(_)) => {
+                lock(&self.0.unfinished).retain(|other| other != name);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn lock(names: &Mutex<VecDeque<String>>) -> MutexGuard<'_, VecDeque<String>> {
+    names.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -205,8 +205,12 @@ impl Dispatcher {
             lineage.log.mark_answered(request, None);
         }
         if let Some(returned) = queue::cancel(&mut session.queue.batches, request) {
+            if let Some(lineage) = &mut session.lineage {
+                lineage.log.mark_failed(request);
+            }
             return returned;
         }
+        self.library.cancel(peer, request);
         session.unread.remove(request);
         if let Some((request, open)) = self.answers.cancel(peer, request) {
             let lane = open.lane;

@@ -82,7 +82,7 @@ impl Dispatcher {
             // What may be planned has been planned: if the client waits, the queue holds everything
             // that it has issued.
             let mut queued = session.queue.batches.iter().flat_map(|batch| &batch.commands);
-            let is_draining = session.flow.open > window
+            let is_drained = session.flow.open > window
                 || session.flow.awaits_credit
                 || self.answers.has_pending(session.identity.peer)
                 || queued.any(|command| command.request().is_some());
@@ -90,7 +90,7 @@ impl Dispatcher {
             let slots = &session.planning.catalogue.slots;
             for (slot, shortage) in &mut session.account.shortages {
                 let is_due = now >= due(shortage);
-                if !shortage.has_all && !is_draining {
+                if !shortage.has_all && !is_drained {
                     shortage.since = if is_due { now } else { shortage.since };
                     continue;
                 }

@@ -226,6 +226,8 @@ impl Dispatcher {
         self.end_overdue(now);
         self.end_withdrawn(now);
         self.end_unmet(now);
+        self.retry_copies(now);
+        self.bequeath(now);
         self.admit_waiting(now);
         self.resolve_memory_waits(now);
         self.observability.tick(now, &mut self.outbox);

@@ -10,8 +10,11 @@ use gt_ir::snapshot::Backup;
 use gt_ir::{SessionId, SlotId, WorkerId};
 
 use super::Dispatcher;
-use crate::library::{Publication, PublicationStage, PublishedSlot};
+use crate::library::{NeededValues, Publication, PublicationStage, PublishedSlot};
 use crate::peer::PeerId;
+
+/// How long a worker that could not store values is not asked to store them again.
+pub(super) const RETRY: Duration = Duration::from_secs(30);
 
 impl Dispatcher {
     /// Handles a worker that needs the values of a slot of a publication.
@@ -27,7 +30,8 @@ impl Dispatcher {
             let ended = ServerToWorker::Retain { session: id, snapshot: None, next: 0 };
             return self.outbox.push(from, ended);
         }
-        self.library.needed.entry((id, slot, worker)).or_insert(now);
+        let needed = NeededValues { since: now, is_indirect: false };
+        self.library.needed.entry((id, slot, worker)).or_insert(needed);
         self.send_values(now, id, slot, worker);
     }
 
@@ -46,11 +50,37 @@ impl Dispatcher {
         self.outbox.push(holder.peer, message);
     }
 
+    /// Has a worker that cannot reach others send the values of a slot here, for those that need
+    /// them.
+    pub(super) fn send_indirectly(&mut self, id: SessionId, slot: SlotId, from: WorkerId) {
+        let Some(holder) = self.peers.workers.by_id(from).map(|worker| worker.peer) else { return };
+        let mut is_new = false;
+        for ((of, at, to), needed) in &mut self.library.needed {
+            if (*of, *at) == (id, slot) && *to != from {
+                is_new |= !std::mem::replace(&mut needed.is_indirect, true);
+            }
+        }
+        if is_new {
+            let (session, snapshot) = (id, PUBLISHED);
+            let message = ServerToWorker::HandOver { session, slot, snapshot, to: None };
+            self.outbox.push(holder, message);
+        }
+    }
+
+    /// Tries once more to have values copied to workers that could not store them a while ago.
+    pub(super) fn retry_copies(&mut self, now: Duration) {
+        let before = self.library.refused.len();
+        self.library.refused.retain(|_, since| now < *since + RETRY);
+        if self.library.refused.len() < before {
+            self.copy_publications(now);
+        }
+    }
+
     /// Ends the publications whose values workers have awaited for too long, as those that have them
     /// on disk were not started again.
     pub(super) fn end_unmet(&mut self, now: Duration) {
         let limit = self.limits.worker_wait;
-        let late = self.library.needed.iter().filter(|(_, since)| now >= **since + limit);
+        let late = self.library.needed.iter().filter(|(_, of)| now >= of.since + limit);
         let late: Vec<(SessionId, SlotId, WorkerId)> = late.map(|(of, _)| *of).collect();
         for (id, slot, worker) in late {
             let Some(of) = self.library.get(id).and_then(|of| of.slot(slot)) else { continue };
@@ -65,7 +95,8 @@ impl Dispatcher {
                 );
                 self.end_publication(now, id, &reason);
             } else {
-                self.library.needed.insert((id, slot, worker), now);
+                let needed = NeededValues { since: now, is_indirect: false };
+                self.library.needed.insert((id, slot, worker), needed);
                 self.send_values(now, id, slot, worker);
             }
         }
@@ -102,6 +133,7 @@ impl Dispatcher {
             return;
         }
         self.library.needed.retain(|(.., worker), _| *worker != lost);
+        self.library.refused.retain(|(.., worker), _| *worker != lost);
         let may_return = self.peers.workers.may_rejoin(lost);
         let mut gone = Vec::new();
         for publication in self.library.iter_mut() {
@@ -151,14 +183,17 @@ impl Dispatcher {
                 let from = holders.iter().find(|holder| workers.by_id(**holder).is_some());
                 let staying = holders.iter().filter(|holder| workers.stays(**holder)).count();
                 let Some(from) = from.filter(|_| staying < 2) else { continue };
-                let have: BTreeSet<_> = holders.iter().map(|holder| (*from, *holder)).collect();
+                let refused = self.library.refused.keys();
+                let refused = refused.filter(|(id, at, _)| (*id, *at) == (of.id, *slot));
+                let others = holders.iter().chain(refused.map(|(.., worker)| worker));
+                let have: BTreeSet<_> = others.map(|other| (*from, *other)).collect();
                 let to = workers.keeper(*from, &have).filter(|to| workers.stays(*to));
                 missing.extend(to.map(|to| (of.id, *slot, to)));
             }
         }
         for of in missing {
             if let Entry::Vacant(place) = self.library.needed.entry(of) {
-                place.insert(now);
+                place.insert(NeededValues { since: now, is_indirect: false });
                 let (id, slot, to) = of;
                 self.send_values(now, id, slot, to);
             }

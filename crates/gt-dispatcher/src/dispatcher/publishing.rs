@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use gt_ir::message::{Answer, Failure, Reply, ServerToClient, ServerToWorker};
-use gt_ir::publication::PUBLISHED;
 use gt_ir::snapshot::Unkept;
 use gt_ir::{RequestId, SessionId, SlotId, SourceId, WorkerId};
 
 use super::Dispatcher;
+use super::published_values::RETRY;
 use crate::journal::JournalRecord;
 use crate::library::{PlannedRequests, Publication, PublicationStage, RefusedPublication};
 use crate::observability::log::LineKind;
@@ -19,7 +19,7 @@ use crate::sessions::ClientSession;
 const WITHDRAWN_FOR: Duration = Duration::from_secs(600);
 
 /// Why a publication ends that was withdrawn.
-const WITHDRAWN: &str = "its owner has withdrawn it";
+const WITHDRAWN: &str = "it was withdrawn";
 
 impl Dispatcher {
     /// Handles a worker's report on a slot of a publication: its values are stored there, or could
@@ -52,12 +52,12 @@ impl Dispatcher {
                 self.library.needed.remove(&(id, slot, from));
                 self.journal_publication(id);
             }
-            // A worker has no direct way to the other: the values come through here.
-            (Err(Unkept::Unreachable(_)), None) => {
-                let message =
-                    ServerToWorker::HandOver { session: id, slot, snapshot: PUBLISHED, to: None };
-                if let Some(holder) = self.peers.workers.by_id(from) {
-                    self.outbox.push(holder.peer, message);
+            (Err(Unkept::Unreachable(_)), None) => self.send_indirectly(id, slot, from),
+            // Its own values are complete: a copy is made of them.
+            (Err(Unkept::Unreachable(_)), Some((host, _))) if from == host => {
+                (of.storing, of.holders) = (None, vec![host]);
+                if publication.is_stored() && publication.stage == PublicationStage::Storing {
+                    self.complete_publication(now, id);
                 }
             }
             (Err(reason), Some(_)) => {
@@ -66,6 +66,7 @@ impl Dispatcher {
             // It could not keep them, or has lost them.
             (Err(reason), None) => {
                 self.library.needed.remove(&(id, slot, from));
+                self.library.refused.insert((id, slot, from), now);
                 self.not_held(now, (id, slot, from), &reason);
             }
         }
@@ -87,6 +88,7 @@ impl Dispatcher {
             return self.end_publication(now, id, &format!("its values were lost: {reason}"));
         }
         self.journal_publication(id);
+        self.resend_values(now);
         self.copy_publications(now);
     }
 
@@ -161,13 +163,19 @@ impl Dispatcher {
         // The numbers so far are not assigned again.
         let origins = self.library.ended().map(Some).chain([None]);
         let ended = origins.map(|origin| JournalRecord::PublicationEnd { publication, origin });
+        let versions = self.library.versions().map(|(user, name, version)| {
+            let (user, name) = (user.to_string(), name.to_string());
+            JournalRecord::Version { user, name, version, origin: None }
+        });
+        let begun = self.library.iter().filter(|of| of.stage == PublicationStage::Storing);
+        let begun = begun.map(version_record);
         let stored = self.library.iter().filter(|of| of.is_stored()).map(|publication| {
             JournalRecord::Publication(Box::new(match publication.stage {
                 PublicationStage::Storing => publication.complete(),
                 PublicationStage::Visible | PublicationStage::Withdrawn => publication.clone(),
             }))
         });
-        ended.chain(stored).collect()
+        ended.chain(versions).chain(begun).chain(stored).collect()
     }
 
     /// Returns whether a session's publications are still being stored: until then its log has the
@@ -211,10 +219,12 @@ impl Dispatcher {
         if withdrawn.is_empty() {
             return;
         }
+        // What a session reads is known once it is restored.
+        let is_restored = !self.peers.sessions.iter().any(ClientSession::is_restoring_reads);
         let read: BTreeSet<SessionId> =
             self.peers.sessions.iter().flat_map(ClientSession::reads).collect();
         for (id, since) in withdrawn {
-            if !read.contains(&id) || now >= since + WITHDRAWN_FOR {
+            if is_restored && !read.contains(&id) || now >= since + WITHDRAWN_FOR {
                 self.end_publication(now, id, WITHDRAWN);
             }
         }
@@ -224,8 +234,9 @@ impl Dispatcher {
     pub(super) fn next_publication_end(&self) -> Option<Duration> {
         let withdrawn = self.library.withdrawn().into_iter();
         let withdrawn = withdrawn.map(|(_, since)| since + WITHDRAWN_FOR);
-        let needed = self.library.needed.values().map(|since| *since + self.limits.worker_wait);
-        withdrawn.chain(needed).min()
+        let needed = self.library.needed.values().map(|of| of.since + self.limits.worker_wait);
+        let refused = self.library.refused.values().map(|since| *since + RETRY);
+        withdrawn.chain(needed).chain(refused).min()
     }
 
     /// Ends a publication, and notifies its owner: what sessions read of it fails.
@@ -236,7 +247,9 @@ impl Dispatcher {
         {
             let name = ended.version_name();
             let text = match ended.stage {
-                PublicationStage::Storing => format!("'{name}' was not published: {reason}"),
+                PublicationStage::Storing => {
+                    format!("'{name}' was not published: {reason}\n  hint: publish it again")
+                }
                 _ => format!("the publication '{name}' has ended: {reason}"),
             };
             self.outbox.push(session.identity.peer, ServerToClient::Notice { text });
@@ -258,8 +271,11 @@ impl Dispatcher {
         let publisher = self.peers.sessions.by_number(ended.origin.0);
         let publisher = publisher.map(|session| session.identity.peer);
         let origin = publisher.map(|_| ended.origin);
-        if let Some(origin) = origin {
-            self.library.note_end(origin);
+        if let Some(peer) = publisher {
+            let lineage = self.peers.sessions.get(peer).and_then(|it| it.lineage.as_ref());
+            let is_known =
+                |request| lineage.is_some_and(|lineage| lineage.log.has_request(request));
+            self.library.note_end(ended.origin, is_known);
         }
         self.journal.add(|| JournalRecord::PublicationEnd { publication: id, origin });
         self.drop_values(id);
@@ -271,6 +287,11 @@ impl Dispatcher {
 
     /// Does what a batch asked of the library that is done once it is planned.
     pub(super) fn after_planning(&mut self, now: Duration, peer: PeerId, of: PlannedRequests) {
+        for id in of.begun {
+            let Some(of) = self.library.get(id) else { continue };
+            let record = version_record(of);
+            self.journal.add(|| record);
+        }
         for RefusedPublication { id, reason, is_reported } in of.refused {
             match is_reported {
                 true => drop(self.remove_publication(now, id, &reason)),
@@ -305,5 +326,15 @@ impl Dispatcher {
             self.end_publication(now, id, "its session ended before it was stored");
         }
         self.end_withdrawn(now);
+    }
+}
+
+/// Returns the record of the version of what is being stored.
+fn version_record(of: &Publication) -> JournalRecord {
+    JournalRecord::Version {
+        user: of.user.clone(),
+        name: of.name.clone(),
+        version: of.version,
+        origin: Some(of.origin),
     }
 }

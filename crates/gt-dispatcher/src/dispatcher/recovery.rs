@@ -258,9 +258,9 @@ impl Dispatcher {
         if workers.drained.is_empty() || !session.phase.is_rewound() {
             return limit;
         }
-        let is_draining = |id: &WorkerId| workers.drained.contains(id);
+        let is_drained = |id: &WorkerId| workers.drained.contains(id);
         let base = session.lineage.as_ref().and_then(|lineage| lineage.base.as_ref().ok());
-        let waits = base.is_some_and(|base| base.workers().iter().any(is_draining));
+        let waits = base.is_some_and(|base| base.workers().iter().any(is_drained));
         if waits { limit.max(DRAINED_WAIT) } else { limit }
     }
 

@@ -102,6 +102,9 @@ impl Dispatcher {
                     _ => None,
                 };
                 lineage.log.mark_answered(answer.request, digest);
+                if answer.result.is_err() {
+                    lineage.log.mark_failed(answer.request);
+                }
                 waiting.extend(lineage.is_pending_stored().then_some(*peer));
             }
         }

@@ -116,8 +116,6 @@ impl Dispatcher {
             self.predecessor = Some(self.peers.sessions.numbers.last());
         }
         self.library.adopt(now, std::mem::take(&mut history.publications), UNKNOWN);
-        // The policy may have been changed since.
-        self.end_revoked(now);
         self.rules.weights = std::mem::take(&mut history.weights);
         self.paused = std::mem::take(&mut history.paused);
         let workers = std::mem::take(&mut history.workers);

@@ -1,11 +1,14 @@
 //! Users whose keys the policy revokes: their sessions end, and what they have published goes to an
 //! heir, or ends.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use gt_ir::SessionId;
+use gt_ir::message::ServerToClient;
 
 use super::Dispatcher;
+use crate::library::{Publication, PublicationStage};
 use crate::observability::log::LineKind;
 
 impl Dispatcher {
@@ -18,7 +21,7 @@ impl Dispatcher {
         })
     }
 
-    /// Ends the sessions of users whose keys are revoked, and their publications that have no heir.
+    /// Ends the sessions of users whose keys are revoked.
     pub(super) fn end_revoked(&mut self, now: Duration) {
         if self.rules.revoked.is_empty() {
             return;
@@ -29,28 +32,47 @@ impl Dispatcher {
                 self.refuse(now, peer, reason);
             }
         }
-        let revoked = self.library.iter().filter(|of| self.rules.is_revoked(&of.user));
-        let revoked: Vec<SessionId> = revoked.map(|of| of.id).collect();
-        for id in revoked {
-            self.inherit(now, id);
-        }
-        self.end_withdrawn(now);
+        self.bequeath(now);
     }
 
-    /// Gives a publication of a revoked user to the heir, or withdraws it.
-    fn inherit(&mut self, now: Duration, id: SessionId) {
-        let Some(of) = self.library.get(id) else { return };
-        let (user, name) = (of.user.clone(), of.version_name());
-        match self.rules.heir(&user).map(str::to_string) {
-            Some(heir) => {
-                self.library.give(id, &heir);
-                let text = format_args!("from={name}");
-                let Some(of) = self.library.get(id) else { return };
-                let name = of.version_name();
-                self.observability.write(now, LineKind::Send, &name, "Inherited", 0, text);
-                self.journal_publication(id);
+    /// Gives what revoked users have published to their heirs.
+    pub(super) fn bequeath(&mut self, now: Duration) {
+        if self.rules.revoked.is_empty() {
+            return;
+        }
+        let is_left = |of: &&Publication| of.stage != PublicationStage::Withdrawn;
+        let users = self.library.iter().filter(is_left).map(|of| of.user.clone());
+        let users: BTreeSet<String> = users.filter(|user| self.rules.is_revoked(user)).collect();
+        for user in users {
+            match self.rules.heir(&user).map(str::to_string) {
+                Some(heir) => self.give_to(now, &user, &heir),
+                None => self.withdraw_all(now, &user),
             }
-            None => self.withdraw_version(now, id, "its owner's key was revoked"),
+        }
+    }
+
+    /// Gives what a revoked user has published to the heir.
+    fn give_to(&mut self, now: Duration, user: &str, heir: &str) {
+        for (id, before) in self.library.give(user, heir) {
+            let Some(of) = self.library.get(id) else { continue };
+            let name = of.version_name();
+            let details = format_args!("from={before}");
+            self.observability.write(now, LineKind::Send, &name, "Inherited", 0, details);
+            self.journal_publication(id);
+            let text = format!("'{before}' is yours now, as '{name}': its owner's key is revoked");
+            for session in self.peers.sessions.of_user(heir) {
+                let notice = ServerToClient::Notice { text: text.clone() };
+                self.outbox.push(session.identity.peer, notice);
+            }
+        }
+    }
+
+    /// Withdraws what a revoked user has published.
+    fn withdraw_all(&mut self, now: Duration, user: &str) {
+        let of_user = self.library.iter().filter(|of| of.user == user);
+        let all: Vec<SessionId> = of_user.map(|of| of.id).collect();
+        for id in all {
+            self.withdraw_version(now, id, "its owner's key was revoked");
         }
     }
 }

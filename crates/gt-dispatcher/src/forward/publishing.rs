@@ -143,6 +143,8 @@ impl Forward<'_> {
         let result = match self.library.find((&entitlement.user, &entitlement.team), name) {
             Ok(found) if found.stage == PublicationStage::Storing => {
                 let waiting = WaitingFind { client, request, publication: found.id };
+                // The session may be replayed.
+                self.library.cancel(client, request);
                 return self.library.waiting.push(waiting);
             }
             Ok(found) => {

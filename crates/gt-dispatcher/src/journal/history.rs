@@ -124,6 +124,9 @@ impl History {
                 }
             }
             R::Publication(publication) => self.publications.add(*publication),
+            R::Version { user, name, version, origin } => {
+                self.publications.versions.note((&user, &name, version), origin);
+            }
             R::PublicationEnd { publication, origin } => self.publications.end(publication, origin),
             R::Holder { session, hello, name, is_detached } => self.of(session, |history| {
                 history.hold(hello, name, is_detached);

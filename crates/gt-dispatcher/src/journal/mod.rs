@@ -95,6 +95,14 @@ pub enum JournalRecord {
         publication: SessionId,
         origin: Option<(SessionId, RequestId)>,
     },
+    /// A name of a user has had this version; the session that publishes it, and its request, if it
+    /// is not stored yet.
+    Version {
+        user: String,
+        name: String,
+        version: u32,
+        origin: Option<(SessionId, RequestId)>,
+    },
     /// What operators have set, from now on: the weights of users, and the users and the sessions
     /// that are paused.
     Orders {
@@ -119,6 +127,7 @@ record!(enum JournalRecord {
     12 => Publication(publication),
     13 => PublicationEnd { publication, origin },
     14 => Orders { weights, users, sessions },
+    15 => Version { user, name, version, origin },
 });
 
 /// A snapshot of a session.

@@ -34,6 +34,11 @@ impl BorrowedTensors {
         self.found.insert(publication);
     }
 
+    /// Forgets the publications that it has found: the client that would read them is gone.
+    pub fn abandon(&mut self) {
+        self.found.clear();
+    }
+
     /// Adds a tensor of a publication.
     pub fn add(&mut self, id: TensorId, of: SessionId, is_live: impl Fn(TensorId) -> bool) {
         if self.by_id.len() >= self.limit {

@@ -5,27 +5,34 @@
 //! made by an ordinary `Create`, which names it.
 //!
 //! - [`publication`]: a version, and where its values are; [`name`]: names as users give them;
-//!   [`borrowed`]: what a session reads of them; [`stored`]: the publications of a journal;
-//!   [`requests`]: what sessions ask of the library.
+//!   [`find`]: which publication a name means; [`borrowed`]: what a session reads of them.
+//! - [`requests`]: what sessions ask of the library; [`versions`]: which versions were assigned;
+//!   [`stored`]: the publications of a journal.
 
 mod borrowed;
+mod find;
 mod name;
 mod publication;
 mod requests;
 mod stored;
+mod versions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::{Publish, RequestId, SessionId, SlotId, WorkerId};
 
-use name::{GivenName, shown};
+use crate::peer::PeerId;
 
 pub(crate) use borrowed::BorrowedTensors;
 pub(crate) use publication::{Publication, PublicationStage, PublishedSlot, PublishedTensor};
 pub(crate) use requests::{Begun, PlannedRequests, RefusedPublication, WaitingFind};
 pub(crate) use stored::StoredPublications;
+use versions::Versions;
+
+/// The ended publications of a session after which those are forgotten that no replay has.
+const MOST_ENDED: usize = 64;
 
 /// The publications of a server.
 #[derive(Default)]
@@ -33,17 +40,30 @@ pub(crate) struct Publications {
     publications: BTreeMap<SessionId, Publication>,
     /// The requests for publications that are still being stored.
     pub waiting: Vec<WaitingFind>,
-    /// The values that workers wait for, by slot and worker, and since when.
-    pub needed: BTreeMap<(SessionId, SlotId, WorkerId), Duration>,
-    /// The last request of each living session whose publication has ended: a session that is
-    /// replayed does not publish it again.
-    ended: BTreeMap<SessionId, RequestId>,
+    /// The values that workers wait for, by slot and worker.
+    pub needed: BTreeMap<NeededSlot, NeededValues>,
+    /// The workers that could not store the values of a slot, and since when.
+    pub refused: BTreeMap<NeededSlot, Duration>,
+    /// The requests of living sessions whose publications have ended: a session that is replayed
+    /// does not publish them again.
+    ended: BTreeMap<SessionId, BTreeSet<RequestId>>,
+    versions: Versions,
     /// What the batch that is being planned asks for, and is done once it is planned.
     pub planned: PlannedRequests,
     /// When publications were withdrawn.
     withdrawn: BTreeMap<SessionId, Duration>,
     /// The last number assigned.
     last: u32,
+}
+
+/// A slot of a publication, and a worker that is to have its values.
+pub(crate) type NeededSlot = (SessionId, SlotId, WorkerId);
+
+/// Values that a worker waits for.
+pub(crate) struct NeededValues {
+    pub since: Duration,
+    /// Whether they come through the dispatcher, as the worker that has them cannot reach this one.
+    pub is_indirect: bool,
 }
 
 impl Publications {
@@ -75,7 +95,7 @@ impl Publications {
     /// Continues with the publications and numbers of a predecessor.
     pub fn adopt(&mut self, now: Duration, stored: StoredPublications, unknown: u32) {
         self.last = self.last.max(stored.last + unknown);
-        self.ended = stored.ended;
+        (self.ended, self.versions) = (stored.ended, stored.versions);
         for publication in stored.publications.into_values() {
             if publication.stage == PublicationStage::Withdrawn {
                 self.withdrawn.insert(publication.id, now);
@@ -104,7 +124,7 @@ impl Publications {
                 }
             });
         }
-        if self.ended.get(&session).is_some_and(|last| publish.request <= *last) {
+        if self.ended.get(&session).is_some_and(|all| all.contains(&publish.request)) {
             return Err("it has ended since\n  hint: publish it again".into());
         }
         name::check(&publish.name)?;
@@ -112,9 +132,7 @@ impl Publications {
         if bytes > most {
             return Err(format!("the description has {bytes} bytes, {most} are allowed"));
         }
-        let versions =
-            self.publications.values().filter(|of| of.user == user && of.name == publish.name);
-        let version = versions.map(|of| of.version).max().unwrap_or(0) + 1;
+        let version = self.versions.next(user, &publish.name, origin);
         self.last += 1;
         let id = SessionId(FIRST_PUBLICATION + self.last);
         let publication = Publication {
@@ -133,6 +151,7 @@ impl Publications {
             origin,
         };
         self.publications.insert(id, publication);
+        self.planned.begun.push(id);
         Ok(Begun::Store(id))
     }
 
@@ -145,21 +164,36 @@ impl Publications {
     pub fn remove(&mut self, id: SessionId) -> Option<Publication> {
         let publication = self.publications.remove(&id)?;
         self.needed.retain(|(of, ..), _| *of != id);
+        self.refused.retain(|(of, ..), _| *of != id);
         self.withdrawn.remove(&id);
         Some(publication)
     }
 
-    /// Gives a publication to another user, with a new version if that user has this one.
-    pub fn give(&mut self, id: SessionId, heir: &str) {
-        let Some(of) = self.publications.get(&id) else { return };
-        let same = self.publications.values().filter(|it| it.user == heir && it.name == of.name);
-        let versions: Vec<u32> = same.map(|it| it.version).collect();
-        let is_free = !versions.contains(&of.version);
-        let last = versions.into_iter().max().unwrap_or(0);
-        if let Some(of) = self.publications.get_mut(&id) {
-            of.user = heir.into();
-            of.version = if is_free { of.version } else { last + 1 };
+    /// Gives what a user has published to another one; returns each with its previous name. If the
+    /// heir has published under a name, it is called `bob.model` from now on.
+    pub fn give(&mut self, user: &str, heir: &str) -> Vec<(SessionId, String)> {
+        let is_given =
+            |of: &&mut Publication| of.user == user && of.stage != PublicationStage::Withdrawn;
+        let mut given = Vec::new();
+        let mut names: BTreeMap<String, (String, bool)> = BTreeMap::new();
+        for of in self.publications.values_mut().filter(is_given) {
+            given.push((of.id, of.version_name()));
+            let versions = &self.versions;
+            let (name, is_new) = names.entry(of.name.clone()).or_insert_with(|| {
+                let name = match versions.has(heir, &of.name) {
+                    false => of.name.clone(),
+                    true => format!("{user}.{}", of.name),
+                };
+                let is_new = !versions.has(heir, &name);
+                (name, is_new)
+            });
+            (of.user, of.name) = (heir.into(), name.clone());
+            match is_new {
+                true => self.versions.note((heir, name, of.version), None),
+                false => of.version = self.versions.next(heir, name, of.origin),
+            }
         }
+        given
     }
 
     /// Marks a publication as withdrawn.
@@ -175,109 +209,43 @@ impl Publications {
         self.withdrawn.iter().map(|(id, since)| (*id, *since)).collect()
     }
 
-    /// Notes that what a living session's request has published has ended.
-    pub fn note_end(&mut self, (session, request): (SessionId, RequestId)) {
-        let last = self.ended.entry(session).or_insert(request);
-        *last = request.max(*last);
+    /// Notes that what a living session's request has published has ended. `is_known` is whether a
+    /// replay may have a request.
+    pub fn note_end(
+        &mut self,
+        (session, request): (SessionId, RequestId),
+        is_known: impl Fn(RequestId) -> bool,
+    ) {
+        let all = self.ended.entry(session).or_default();
+        if all.len() >= MOST_ENDED {
+            all.retain(|request| is_known(*request));
+        }
+        all.insert(request);
     }
 
-    /// Returns the last request of each living session whose publication has ended.
+    /// Returns the requests of living sessions whose publications have ended.
     pub fn ended(&self) -> impl Iterator<Item = (SessionId, RequestId)> {
-        self.ended.iter().map(|(session, request)| (*session, *request))
+        let of = |(session, all): (&SessionId, _)| (*session, all);
+        let all = self.ended.iter().map(of);
+        all.flat_map(|(session, all): (_, &BTreeSet<RequestId>)| {
+            all.iter().map(move |request| (session, *request))
+        })
+    }
+
+    /// Returns the last versions of all names, as user, name and version.
+    pub fn versions(&self) -> impl Iterator<Item = (&str, &str, u32)> {
+        self.versions.all()
+    }
+
+    /// Forgets a request for a publication that is still being stored.
+    pub fn cancel(&mut self, client: PeerId, request: RequestId) {
+        self.waiting.retain(|find| (find.client, find.request) != (client, request));
     }
 
     /// Forgets a session that has ended.
     pub fn forget_session(&mut self, session: SessionId) {
         self.ended.remove(&session);
     }
-
-    /// Returns the publication that a name means for a user in a team: that of the version, or the
-    /// newest one that is not withdrawn.
-    ///
-    /// # Errors
-    /// There is none, or several users have one.
-    pub fn find(&self, (user, team): (&str, &str), given: &str) -> Result<&Publication, String> {
-        let GivenName { user: owner, name, version } = name::parse(given)?;
-        let readable: Vec<&Publication> = self
-            .publications
-            .values()
-            .filter(|of| of.is_for(user, team) && of.stage != PublicationStage::Withdrawn)
-            .collect();
-        let is_named =
-            |of: &&&Publication| of.name == name && owner.is_none_or(|owner| of.user == owner);
-        let named: Vec<&Publication> = readable.iter().filter(is_named).copied().collect();
-        let mut owners: Vec<&str> = named.iter().map(|of| of.user.as_str()).collect();
-        owners.sort_unstable();
-        owners.dedup();
-        let owner = match owners.as_slice() {
-            _ if owners.contains(&user) && owner.is_none() => user,
-            [owner] => owner,
-            [] => return Err(unknown(given, &readable)),
-            several => {
-                let names: Vec<String> =
-                    several.iter().map(|of| format!("'{of}/{name}'")).collect();
-                return Err(format!(
-                    "several users have published '{}'\n  hint: say whose: {}",
-                    shown(name),
-                    names.join(", ")
-                ));
-            }
-        };
-        let own = named.into_iter().filter(|of| of.user == owner);
-        let mut versions: Vec<&Publication> = own.collect();
-        versions.sort_by_key(|of| of.version);
-        let found = match version {
-            Some(version) => versions.iter().rfind(|of| of.version == version),
-            // One that is being stored is awaited only if there is no other.
-            None => versions
-                .iter()
-                .rfind(|of| of.stage == PublicationStage::Visible)
-                .or(versions.last()),
-        };
-        found.copied().ok_or_else(|| {
-            let numbers: Vec<String> = versions.iter().map(|of| of.version.to_string()).collect();
-            format!(
-                "'{}' has no version {}\n  hint: its versions are {}",
-                shown(name),
-                version.unwrap_or_default(),
-                numbers.join(", ")
-            )
-        })
-    }
-
-    /// Returns the user's own publications that a name means: one version, or all.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn own(&self, user: &str, given: &str) -> Result<Vec<SessionId>, String> {
-        let GivenName { user: owner, name, version } = name::parse(given)?;
-        if let Some(owner) = owner.filter(|owner| *owner != user) {
-            return Err(format!(
-                "'{}' belongs to {}, and only its owner may withdraw it",
-                shown(given),
-                shown(owner)
-            ));
-        }
-        let is_own = |of: &&Publication| of.user == user && of.stage != PublicationStage::Withdrawn;
-        let own: Vec<&Publication> = self.publications.values().filter(is_own).collect();
-        let is_it = |of: &&&Publication| {
-            of.name == name && version.is_none_or(|version| version == of.version)
-        };
-        let found: Vec<SessionId> = own.iter().filter(is_it).map(|of| of.id).collect();
-        if found.is_empty() { Err(unknown(given, &own)) } else { Ok(found) }
-    }
-}
-
-/// Returns the error for a name that none of these has.
-fn unknown(given: &str, known: &[&Publication]) -> String {
-    let mut names: Vec<String> = known.iter().map(|of| of.full_name()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let others = match names.as_slice() {
-        [] => "nothing is published that you can read".to_string(),
-        _ => format!("published are {}", names.join(", ")),
-    };
-    format!("there is no publication '{}'\n  hint: {others}", shown(given))
 }
 
 #[cfg(test)]

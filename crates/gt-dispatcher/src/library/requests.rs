@@ -14,6 +14,8 @@ pub(crate) struct WaitingFind {
 /// What a batch asks of the library besides its answers.
 #[derive(Default)]
 pub(crate) struct PlannedRequests {
+    /// The publications that have begun.
+    pub begun: Vec<SessionId>,
     /// The requests to withdraw publications, and their names.
     pub withdrawals: Vec<(RequestId, String)>,
     /// The publications that cannot be stored.

@@ -1,18 +1,20 @@
 //! The publications of a journal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::{RequestId, SessionId};
 
 use super::Publication;
+use super::versions::Versions;
 
 /// The publications of a journal.
 #[derive(Default)]
 pub(crate) struct StoredPublications {
     pub publications: BTreeMap<SessionId, Publication>,
-    /// The last request of each session whose publication has ended.
-    pub ended: BTreeMap<SessionId, RequestId>,
+    /// The requests of sessions whose publications have ended.
+    pub ended: BTreeMap<SessionId, BTreeSet<RequestId>>,
+    pub versions: Versions,
     /// The last number assigned.
     pub last: u32,
 }
@@ -20,6 +22,8 @@ pub(crate) struct StoredPublications {
 impl StoredPublications {
     pub fn add(&mut self, publication: Publication) {
         self.note(publication.id);
+        let Publication { user, name, version, .. } = &publication;
+        self.versions.note((user, name, *version), None);
         self.publications.insert(publication.id, publication);
     }
 
@@ -28,8 +32,7 @@ impl StoredPublications {
         self.note(id);
         self.publications.remove(&id);
         if let Some((session, request)) = origin {
-            let last = self.ended.entry(session).or_insert(request);
-            *last = request.max(*last);
+            self.ended.entry(session).or_default().insert(request);
         }
     }
 

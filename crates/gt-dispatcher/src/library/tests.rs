@@ -70,7 +70,7 @@ fn a_session_that_is_replayed_publishes_once() {
     library.get_mut(id).unwrap().stage = PublicationStage::Visible;
     assert!(matches!(begin(&mut library), Ok(Begun::Done(name)) if name == "model@1"));
     library.remove(id);
-    library.note_end((SessionId(1), request.request));
+    library.note_end((SessionId(1), request.request), |_| true);
     let error = begin(&mut library).err().unwrap();
     assert!(error.contains("it has ended since"), "{error}");
 }

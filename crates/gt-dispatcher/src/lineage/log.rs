@@ -104,6 +104,8 @@ pub(crate) struct BatchLog {
     /// The unanswered requests of batches that were dropped while the session had no base: they are
     /// in flight, and no replay asks for them.
     dropped: FxHashSet<RequestId>,
+    /// The requests that failed: a replay publishes nothing for them.
+    failed: FxHashSet<RequestId>,
     /// The messages that the client sends again.
     resent: Option<Resent>,
 }
@@ -253,6 +255,18 @@ impl BatchLog {
         }
     }
 
+    /// Marks a request as failed or cancelled.
+    pub fn mark_failed(&mut self, request: RequestId) {
+        if self.requests.contains_key(&request) {
+            self.failed.insert(request);
+        }
+    }
+
+    /// Returns whether it has a request.
+    pub fn has_request(&self, request: RequestId) -> bool {
+        self.requests.contains_key(&request)
+    }
+
     /// Returns the digest of a request's answer, if it is known.
     pub fn digest(&self, request: RequestId) -> Option<Digest> {
         self.requests.get(&request).copied().flatten().flatten()
@@ -324,6 +338,7 @@ impl BatchLog {
             self.first += 1;
             self.bytes -= entry.bytes;
             for request in entry.requests {
+                self.failed.remove(&request);
                 if self.requests.remove(&request) == Some(None) {
                     self.dropped.insert(request);
                 }
@@ -358,7 +373,7 @@ impl BatchLog {
                 !self.is_answered(*request) || self.digest(*request).is_some()
             }
             // Its values may not be stored yet.
-            ClientCommand::Publish(_) => true,
+            ClientCommand::Publish(publish) => !self.failed.contains(&publish.request),
             other => other.request().is_none_or(|request| !self.is_answered(request)),
         });
         let (weight, slots) = (entry.weight, entry.slots);

@@ -172,6 +172,14 @@ impl ClientSession {
         self.planning.borrowed.publications(|id| catalogue.get(id).is_ok())
     }
 
+    /// Returns whether it is not known yet what it reads of publications: it is restored.
+    pub fn is_restoring_reads(&self) -> bool {
+        let lineage = self.lineage.as_ref();
+        self.phase.is_rewound()
+            || self.phase.awaited().is_some()
+            || lineage.is_some_and(|lineage| lineage.log.is_replaying())
+    }
+
     /// Opens a session.
     pub fn new(identity: Identity) -> ClientSession {
         let account = SessionAccount::new(identity.since);

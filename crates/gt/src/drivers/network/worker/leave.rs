@@ -53,7 +53,7 @@ impl Leave {
     }
 
     /// Returns whether all that it had is handed over.
-    pub fn is_draining(&self) -> bool {
+    pub fn is_drained(&self) -> bool {
         self.state == LeaveState::Drained
     }
 
