@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 import os
 import subprocess
 import sys
@@ -89,7 +90,8 @@ def test_a_worker_whose_engine_is_lost_is_lost_alone(engine):
             assert "has not come back for 1 s" in stderr
 
 
-def test_a_worker_ends_at_a_signal_that_its_engine_swallows():
+@pytest.mark.parametrize(("number", "ending"), [("SIGTERM", "drained"), ("SIGINT", "stopped")])
+def test_a_worker_ends_at_a_signal_that_its_engine_swallows(number, ending):
     """What interrupts a wait of the main thread is raised in the engine's code, and lost there."""
     with (
         cluster(workers=1) as (address, _),
@@ -99,8 +101,8 @@ def test_a_worker_ends_at_a_signal_that_its_engine_swallows():
         # After what the worker has.
         assert process.stdout.readline().startswith("  swallowing")
         assert process.stdout.readline() == "at work\n"
-        process.terminate()
-        assert process.communicate(timeout=20) == ("gt worker: bad stopped\n", "")
+        process.send_signal(getattr(signal, number))
+        assert process.communicate(timeout=20) == (f"gt worker: bad {ending}\n", "")
         assert process.returncode == 0
         output, errors = client.communicate(timeout=30)
         assert client.returncode == 0, errors

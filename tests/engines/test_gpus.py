@@ -149,7 +149,7 @@ def test_a_worker_says_it_in_one_line(monkeypatch, capsys):
     def refuse(*_):
         raise gpus.DeviceError("the GPU cuda:0 (H200) is in use: ...")
 
-    monkeypatch.setattr(worker, "stop_at_signals", lambda: None)
+    monkeypatch.setattr(worker, "stop_at_signals", lambda departure: None)
     monkeypatch.setattr(worker._gt, "run_worker", refuse)
     assert worker.main(["--backend", "pytorch"]) == 1
     assert capsys.readouterr().err == "gt worker: the GPU cuda:0 (H200) is in use: ...\n"
