@@ -2,8 +2,8 @@
 
 import json
 import math
-import signal
 import os
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
