@@ -68,7 +68,7 @@ fn an_unknown_worker_is_refused_with_near_names() {
 }
 
 #[test]
-fn an_idle_worker_is_draining_at_once_and_takes_nothing_more() {
+fn an_idle_worker_is_drained_at_once_and_takes_nothing_more() {
     let mut cluster = cluster(2);
     let done = ask(&mut cluster, drain("w1")).unwrap();
     assert_eq!(done, "the worker 'w1' is drained, after 0.00 s");
@@ -118,7 +118,7 @@ fn a_session_that_holds_nothing_moves_without_a_lineage_and_another_does_not() {
 }
 
 #[test]
-fn a_worker_that_is_draining_already_says_since_when() {
+fn a_worker_that_is_drained_already_says_since_when() {
     let mut dispatcher = Dispatcher::new(
         String::new(),
         gt_dispatcher::Limits {

@@ -334,7 +334,7 @@ fn an_heir_inherits_what_a_revoked_user_has_published() {
 #[test]
 fn a_withdrawn_publication_stays_until_its_readers_are_restored() {
     let limits = Limits { lineage: Some(LineageLimits::default()), ..Limits::default() };
-    let (mut server, ..) = published_with(2, limits.clone());
+    let (mut server, ..) = published_with(2, limits);
     server.find_and_read(BOB, 60, "model");
     server.stream(ADA, vec![withdraw(7, "model")]);
     let mut history = History::default();

@@ -179,7 +179,7 @@ impl WorkerProcess {
     pub fn run(&mut self, ask: &mut dyn FnMut() -> WorkerAsk) -> Result<WorkerOutcome, NetError> {
         loop {
             match self.serve(ask) {
-                Err(_) if self.leave.is_draining() => return Ok(WorkerOutcome::Drained),
+                Err(_) if self.leave.is_drained() => return Ok(WorkerOutcome::Drained),
                 // A server that says goodbye has a reason: do not reconnect.
                 Err(error) if self.grace.is_zero() || !self.link.is_lost() => return Err(error),
                 Err(error) => {
