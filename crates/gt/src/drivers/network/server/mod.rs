@@ -258,6 +258,9 @@ impl Server {
             // Answers are sent at once, as peers may be waiting for them.
             self.send_all()?;
         }
+        if self.is_given_up {
+            return Ok(false);
+        }
         if self.looked.elapsed() >= SLICE {
             self.looked = Instant::now();
             self.link.refusals().into_iter().for_each(|text| tracing::warn!("{text}"));
@@ -269,7 +272,7 @@ impl Server {
         self.dispatcher.tick(self.started.elapsed());
         self.keep()?;
         self.send_all()?;
-        Ok(true)
+        Ok(!self.is_given_up)
     }
 
     /// Records that the server runs. After a long stop (of the process, or the machine), links will

@@ -95,6 +95,11 @@ impl Server {
         };
         // A disconnected client is notified when it returns.
         let may_return = peer.client.is_some() && !is_behind;
+        if !taken && !may_return && self.has_stood_still() {
+            // The peer has closed its connection, and its loss has not been read yet.
+            self.is_given_up = true;
+            return Ok(());
+        }
         if goodbye || is_behind || !taken && !may_return {
             self.forget(id, "it does not take its messages");
         }
