@@ -40,9 +40,11 @@ impl Dispatcher {
         if self.rules.revoked.is_empty() {
             return;
         }
-        let is_left = |of: &&Publication| of.stage != PublicationStage::Withdrawn;
-        let users = self.library.iter().filter(is_left).map(|of| of.user.clone());
-        let users: BTreeSet<String> = users.filter(|user| self.rules.is_revoked(user)).collect();
+        let is_left = |of: &&Publication| {
+            of.stage != PublicationStage::Withdrawn && self.rules.is_revoked(&of.user)
+        };
+        let left = self.library.iter().filter(is_left);
+        let users: BTreeSet<String> = left.map(|of| of.user.clone()).collect();
         for user in users {
             match self.rules.heir(&user).map(str::to_string) {
                 Some(heir) => self.give_to(now, &user, &heir),
