@@ -3,6 +3,8 @@
 import argparse
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 
 
@@ -70,6 +72,56 @@ def stop_at_signals(departure: Departure | None = None) -> Callable[[], bool]:
         after_in_child=reset,
     )
     return lambda: has_arrived
+
+
+#: How long a process may take to end when its standard input ends, in seconds.
+_END_WITHIN = 4.0
+
+
+def add_end_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--until-eof`, after which :func:`stop_at_eof` is called."""
+    parser.add_argument(
+        "--until-eof",
+        action="store_true",
+        help="end when standard input does: with the program that holds its other end",
+    )
+
+
+def stop_at_eof(
+    departure: Departure | None = None, before: Callable[[], None] = lambda: None
+) -> None:
+    """End this process as SIGTERM does when its standard input ends, without a departure.
+
+    Args:
+        departure: the departure that a SIGTERM would begin.
+        before: what is done first.
+    """
+
+    def watch() -> None:
+        while os.read(0, 4096):
+            pass
+        if departure is not None:
+            departure.is_possible = False
+        before()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_END_WITHIN)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="gt-eof", daemon=True).start()
+
+
+def named_key_file(given: str | None) -> str | None:
+    """Return the path of a key file: that of `-` is in memory, with a line of standard input."""
+    if given != "-":
+        return given
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    # It is neither on a disk nor in the environment; children of this process may read it by name.
+    file = os.memfd_create("gt-key")
+    os.fchmod(file, 0o600)
+    os.write(file, line)
+    return f"/proc/{os.getpid()}/fd/{file}"
 
 
 def at_least(least: int) -> Callable[[str], int]:

@@ -58,7 +58,8 @@ print(gt.torch.shared("model")["0.weight"][0].tolist(), gt.shared("model@1")["0.
 
 def test_a_module_is_read_by_another_program():
     with cluster(1) as (address, _):
-        assert run_python(PUBLISH, address).stdout == "model@1\n"
+        done = run_python(PUBLISH, address)
+        assert done.stdout == "model@1\n", done
         done = run_python(READ, address)
         rows, sums = [[6.0, 22.0, 38.0, 54.0]] * 2, [[24.0, 28.0, 32.0, 36.0]] * 2
         assert done.stdout == f"{rows} {sums}\n[0.0, 1.0, 2.0, 3.0] (4, 4)\n", done

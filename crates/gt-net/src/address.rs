@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::mem::zeroed;
-use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs};
+use std::net::{Ipv6Addr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -34,6 +34,19 @@ impl Address {
     /// # Errors
     /// The text has another form.
     pub fn parse(text: &str) -> Result<Address, NetError> {
+        match Address::parse_to_listen(text)? {
+            address if address.is_any_port() => {
+                Err(NetError::BadAddress { given: text.to_string() })
+            }
+            address => Ok(address),
+        }
+    }
+
+    /// Like [`Address::parse`], for a server, which may also listen at port 0: any free one.
+    ///
+    /// # Errors
+    /// The text has another form.
+    pub fn parse_to_listen(text: &str) -> Result<Address, NetError> {
         let bad = || NetError::BadAddress { given: text.to_string() };
         if let Some(path) = text.strip_prefix("ipc://") {
             return match path.len() {
@@ -54,18 +67,52 @@ impl Address {
                 None if port.is_empty() => DEFAULT_PORT,
                 None => return Err(bad()),
             };
-            let host = host.to_string();
-            return if port == 0 { Err(bad()) } else { Ok(Address::Tcp { host, port }) };
+            return Ok(Address::Tcp { host: host.to_string(), port });
         }
         let (host, port) = match rest.rsplit_once(':') {
             Some((host, port)) => (host, port.parse::<u16>().map_err(|_| bad())?),
             None => (rest, DEFAULT_PORT),
         };
         let valid = |c: char| c.is_ascii_alphanumeric() || "-_.*".contains(c);
-        if host.is_empty() || !host.chars().all(valid) || port == 0 {
+        if host.is_empty() || !host.chars().all(valid) {
             return Err(bad());
         }
         Ok(Address::Tcp { host: host.to_string(), port })
+    }
+
+    /// Returns whether the system is to choose the port.
+    pub fn is_any_port(&self) -> bool {
+        matches!(self, Address::Tcp { port: 0, .. })
+    }
+
+    /// Returns this address with a port that is free now, chosen by the system. Another process may
+    /// take it before it is bound.
+    ///
+    /// # Errors
+    /// The host is not one of this machine's.
+    pub fn with_free_port(&self) -> Result<Address, NetError> {
+        let Address::Tcp { host, .. } = self else { return Ok(self.clone()) };
+        let at = match host.as_str() {
+            "localhost" => "127.0.0.1",
+            "*" => "0.0.0.0",
+            host => host,
+        };
+        let port = TcpListener::bind((at, 0)).and_then(|listener| listener.local_addr());
+        let port = port.map_err(|error| NetError::NoPort { host: host.clone(), error })?.port();
+        Ok(Address::Tcp { host: host.clone(), port })
+    }
+
+    /// Returns the address at which others reach a server that listens at this one: of a server at
+    /// all addresses of its machine, the one of the interface that leads to other machines.
+    pub fn to_publish(&self) -> Address {
+        let Address::Tcp { host, port } = self else { return self.clone() };
+        let host = match host.as_str() {
+            "0.0.0.0" | "*" => own_address("0.0.0.0:0", ("192.0.2.1", 9)),
+            "::" => own_address("[::]:0", ("2001:db8::1", 9)),
+            _ => None,
+        }
+        .unwrap_or_else(|| host.clone());
+        Address::Tcp { host, port: *port }
     }
 
     /// The ZeroMQ endpoint to bind.
@@ -114,13 +161,7 @@ impl Address {
         if self.is_local() {
             return loopback;
         }
-        // Connecting a UDP socket sends nothing, it only selects the route.
-        let way = || {
-            let socket = std::net::UdpSocket::bind(any).ok()?;
-            socket.connect((host.as_str(), *port)).ok()?;
-            Some(socket.local_addr().ok()?.ip().to_string())
-        };
-        way().unwrap_or(loopback)
+        own_address(any, (host, *port)).unwrap_or(loopback)
     }
 
     /// The command-line option that makes a server listen here.
@@ -160,6 +201,14 @@ impl Address {
     }
 }
 
+/// Returns this machine's own address towards another. Connecting a UDP socket sends nothing, it only
+/// selects the route.
+fn own_address(any: &str, to: (&str, u16)) -> Option<String> {
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
+}
+
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -190,6 +239,8 @@ mod tests {
         check("node7:99999", None);
         check("", None);
         check("a b:1", None);
+        check("localhost:0", None);
+        assert!(Address::parse_to_listen("localhost:0").unwrap().is_any_port());
         check("ipc:///tmp/gt.sock", Some(Address::Ipc { path: "/tmp/gt.sock".into() }));
     }
 }

@@ -5,7 +5,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum NetError {
     #[error(
-        "'{given}' is not an address\n  hint: use host:port, such as localhost:9000 or [::1]:9000, or ipc:///path"
+        "'{given}' is not an address\n  hint: use host:port, such as localhost:9000 or [::1]:9000, or ipc:///path, or file:///path of a file in which the server publishes it"
     )]
     BadAddress { given: String },
 
@@ -18,6 +18,14 @@ pub enum NetError {
         "nothing answers at {address}\n  hint: is the server running? start one with `gt server {option}`"
     )]
     Unreachable { address: String, option: String },
+
+    #[error(
+        "no server has published its address in {path}\n  hint: one that is started with `gt server --publish FILE` writes it, and removes it when it ends"
+    )]
+    NotPublished { path: String },
+
+    #[error("no port is free at '{host}': {error}")]
+    NoPort { host: String, error: std::io::Error },
 
     #[error("the host '{host}' is not known: {error}\n  hint: check its name, or use its number")]
     UnknownHost { host: String, error: std::io::Error },

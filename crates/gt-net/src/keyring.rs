@@ -27,14 +27,19 @@ impl Drop for KeyFile {
 /// Returns the user's key: from a file, or else from `GT_KEY`.
 pub fn given(key_file: Option<&Path>) -> Result<Option<Key>, NetError> {
     if let Some(path) = key_file {
-        private::named_file(path)?;
-        let text = fs::read_to_string(path).map_err(|error| file_error("reading", path, error))?;
-        return Key::parse(&text).map(Some);
+        return read(path).map(Some);
     }
     match std::env::var("GT_KEY") {
         Ok(text) if !text.trim().is_empty() => Key::parse(&text).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Returns the key in a file, which no other user may read.
+pub fn read(path: &Path) -> Result<Key, NetError> {
+    private::named_file(path)?;
+    let text = fs::read_to_string(path).map_err(|error| file_error("reading", path, error))?;
+    Key::parse(&text)
 }
 
 /// Stores a server's key where peers of the same user find it.

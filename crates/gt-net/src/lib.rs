@@ -34,6 +34,7 @@ pub mod peers;
 pub mod private;
 mod probe;
 pub mod process;
+pub mod published;
 pub mod registry;
 pub mod resume;
 pub mod server;

@@ -11,6 +11,7 @@ use gt::drivers::network::worker::{WorkerAsk, WorkerOptions, WorkerOutcome, Work
 use gt::net::NetError;
 use gt::net::address::Address;
 use gt::net::keys::Key;
+use gt::net::published::{AddressFile, ServerAddress};
 use gt::worker::{Engine, Work};
 use pyo3::exceptions::{PyConnectionError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -63,15 +64,45 @@ fn seconds(name: &str, given: f64) -> PyResult<Duration> {
         .map_err(|_| PyValueError::new_err(format!("{name} is {given}, expected seconds")))
 }
 
+/// How often a port that was free is tried before it counts as taken.
+const TRIES: usize = 100;
+
+/// Binds a server; at port 0, at a free port, which is then the address of the options.
+fn bind(options: &mut ServerOptions) -> Result<Server, NetError> {
+    if !options.address.is_any_port() {
+        return Server::bind(options);
+    }
+    let any = options.address.clone();
+    let mut tries = 0;
+    loop {
+        options.address = any.with_free_port()?;
+        tries += 1;
+        match Server::bind(options) {
+            // Another process was faster.
+            Err(NetError::InUse { .. }) if tries < TRIES => {}
+            result => return result,
+        }
+    }
+}
+
+/// Return whether a server is published and listens at an address, given as for `run_worker`.
+#[pyfunction]
+fn is_listening(py: Python<'_>, address: &str) -> PyResult<bool> {
+    let server = ServerAddress::parse(address).map_err(to_python)?;
+    Ok(py.detach(|| server.resolve().is_ok_and(|at| !at.is_refused(Duration::from_secs(1)))))
+}
+
 /// Run a server: listen at an address and serve until a signal arrives.
 ///
 /// Args:
-///     on_ready: called once the server listens.
+///     on_ready: called once the server listens, with the address at which it does, and that at which
+///         others reach it.
 ///     is_stopped: called several times a second; a true result ends the server.
 ///     wants_reload: called several times a second; a true result reloads the policy file.
+///     publish: a file to which it writes its address while it listens.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, is_stopped, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None))]
+#[pyo3(signature = (address, on_ready, is_stopped, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None, publish=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -91,6 +122,7 @@ fn run_server(
     state: Option<PathBuf>,
     workers: usize,
     wants_reload: Option<Py<PyAny>>,
+    publish: Option<PathBuf>,
 ) -> PyResult<()> {
     let worker_wait = seconds("worker_wait", worker_wait)?;
     let time = seconds("lineage_time", lineage_time)?;
@@ -100,8 +132,8 @@ fn run_server(
         time,
         kept: lineage_disk,
     });
-    let address = Address::parse(address).map_err(to_python)?;
-    let options = ServerOptions {
+    let address = Address::parse_to_listen(address).map_err(to_python)?;
+    let mut options = ServerOptions {
         address,
         key_file,
         insecure,
@@ -114,8 +146,12 @@ fn run_server(
         grace: seconds("grace", grace)?,
         state,
     };
-    let server = Server::bind(&options).map_err(to_python)?;
-    on_ready.call0()?;
+    let server = bind(&mut options).map_err(to_python)?;
+    let address = options.address.to_publish();
+    // It stays while the server is bound again.
+    let file = publish.map(|path| AddressFile::write(&path, &address)).transpose();
+    let _file = file.map_err(to_python)?;
+    on_ready.call1((options.address.to_string(), address.to_string()))?;
     let asks = || {
         let Some(wants) = &wants_reload else { return Ok(false) };
         Python::attach(|py| wants.call0(py)?.is_truthy(py))
@@ -170,7 +206,7 @@ fn run_worker(
     is_leaving: Option<Py<PyAny>>,
     drain_within: f64,
 ) -> PyResult<bool> {
-    let address = Address::parse(address).map_err(to_python)?;
+    let address = ServerAddress::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores).max(1);
     let mut engine = engine::PythonEngine::load(py, backend, 0)?;
@@ -286,6 +322,7 @@ fn make_key(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_server, module)?)?;
     module.add_function(wrap_pyfunction!(run_worker, module)?)?;
+    module.add_function(wrap_pyfunction!(is_listening, module)?)?;
     module.add_function(wrap_pyfunction!(parse_size, module)?)?;
     module.add_function(wrap_pyfunction!(make_key, module)?)
 }

@@ -4,13 +4,20 @@ import argparse
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import threading
 
 from gt import _gt
-from gt._processes import at_least, join_address, size, stop_at_signals
+from gt._processes import (
+    add_end_option,
+    at_least,
+    join_address,
+    named_key_file,
+    size,
+    stop_at_eof,
+    stop_at_signals,
+)
 from gt.engines.gpus import has_traces
 
 
@@ -19,12 +26,24 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="gt server", description="Run a dispatcher that workers and clients connect to."
     )
-    parser.add_argument("-p", "--port", type=int, default=9000, help="port (default 9000)")
+    parser.add_argument(
+        "-p", "--port", type=int, default=9000, help="port (default 9000; 0 for any that is free)"
+    )
     parser.add_argument(
         "-H", "--host", default="localhost", help="host to listen at (default localhost)"
     )
     parser.add_argument("--ipc", metavar="PATH", help="listen at a socket file instead")
-    parser.add_argument("--key-file", help="file with the cluster key (default: GT_KEY, or made)")
+    parser.add_argument(
+        "--publish",
+        metavar="FILE",
+        help="write the address to this file while listening: programs and workers connect to "
+        "file:///PATH, wherever the server is restarted",
+    )
+    parser.add_argument(
+        "--key-file",
+        help="file with the cluster key, - to read it from standard input (default: GT_KEY, or made)",
+    )
+    add_end_option(parser)
     parser.add_argument(
         "--insecure", action="store_true", help="accept every peer, without keys or encryption"
     )
@@ -113,8 +132,9 @@ def main(argv: list[str] | None = None) -> int:
         help="the engine of workers that the server starts (default: that of `gt worker`)",
     )
     args = parser.parse_args(argv)
-    if not args.ipc and not 1 <= args.port <= 65535:
-        parser.error(f"the port is {args.port}, expected 1 to 65535")
+    if not args.ipc and not 0 <= args.port <= 65535:
+        parser.error(f"the port is {args.port}, expected 0 to 65535")
+    args.key_file = named_key_file(args.key_file)
     address = f"ipc://{args.ipc}" if args.ipc else join_address(args.host, args.port)
     gpus = _gpus(args.spawn_gpu_workers)
     if len(gpus) < args.spawn_gpu_workers:
@@ -130,15 +150,15 @@ def main(argv: list[str] | None = None) -> int:
     workers: list[subprocess.Popen[bytes]] = []
     is_stopping = threading.Event()
 
-    def ready() -> None:
-        print(f"gt server: listening at {address}\n{_how_to_connect(args, address)}", flush=True)
+    def ready(address: str, published: str) -> None:
+        print(f"gt server: listening at {address}\n{_how_to_connect(args, published)}", flush=True)
         if args.workers > len(gpus):
             print(
                 f"  --workers {args.workers} starts none: start each with the line above",
                 flush=True,
             )
         for number, gpu in enumerate(gpus):
-            worker = _start_worker(args, address, number, gpu)
+            worker = _start_worker(args, address, published, number, gpu)
             workers.append(worker)
             watch = threading.Thread(
                 target=_tell_end, args=(number, worker, is_stopping), daemon=True
@@ -146,6 +166,8 @@ def main(argv: list[str] | None = None) -> int:
             watch.start()
 
     is_stopped = stop_at_signals()
+    if args.until_eof:
+        stop_at_eof()
     is_hung_up = threading.Event()
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: is_hung_up.set())
@@ -179,6 +201,7 @@ def main(argv: list[str] | None = None) -> int:
             args.state,
             max(args.workers, args.spawn_gpu_workers),
             wants_reload,
+            args.publish,
         )
     except KeyboardInterrupt:
         print("gt server: stopped", flush=True)
@@ -196,11 +219,9 @@ def _how_to_connect(args: argparse.Namespace, address: str) -> str:
     if args.ipc:
         worker, watcher = f"--address {shlex.quote(address)}", f"--pid {os.getpid()}"
     else:
-        # A server may listen at all addresses; peers connect to one.
-        everywhere = {"0.0.0.0": _outward_address, "::": socket.gethostname}
-        host = everywhere.get(args.host, lambda: args.host)()
-        address = join_address(host, args.port)
-        worker, watcher = f"--host {host} -p {args.port}", f"--host {host} --port {args.port}"
+        host, port = address.rsplit(":", 1)
+        host = host.strip("[]")
+        worker, watcher = f"--host {host} -p {port}", f"--host {host} --port {port}"
     client = f'"{address}"'
     if args.insecure:
         client, worker, watcher = (
@@ -227,7 +248,7 @@ def _gpus(count: int) -> list[str]:
 
 
 def _start_worker(
-    args: argparse.Namespace, address: str, number: int, gpu: str
+    args: argparse.Namespace, address: str, published: str, number: int, gpu: str
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", str(number)]
     if args.key_file:
@@ -242,18 +263,8 @@ def _start_worker(
         command += ["--state", os.path.join(args.state, f"worker-{number}")]
     if args.host == "0.0.0.0" and not args.ipc:
         # They connect over the loopback address, at which other machines cannot reach them.
-        command += ["--peer-host", _outward_address()]
+        command += ["--peer-host", published.rsplit(":", 1)[0]]
     return subprocess.Popen(command, env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
-
-
-def _outward_address() -> str:
-    """Return the address of the interface that leads to other machines, without sending data."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return "127.0.0.1"
-        return probe.getsockname()[0]
 
 
 def _tell_end(number: int, process: subprocess.Popen[bytes], is_stopping: threading.Event) -> None:

@@ -4,10 +4,20 @@ import argparse
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 
 from gt import _gt, engines
-from gt._processes import Departure, at_least, join_address, size, stop_at_signals
+from gt._processes import (
+    Departure,
+    add_end_option,
+    at_least,
+    join_address,
+    named_key_file,
+    size,
+    stop_at_eof,
+    stop_at_signals,
+)
 from gt.engines.gpus import DeviceError
 from gt.worker import drain
 
@@ -24,9 +34,24 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--host", default="localhost", help="the server's host")
     parser.add_argument("-p", "--port", type=int, default=9000, help="its port (default 9000)")
-    parser.add_argument("--address", help="the server's address, instead of host and port")
+    parser.add_argument(
+        "--address",
+        help="the server's address, instead of host and port: HOST:PORT, ipc:///PATH, or "
+        "file:///PATH of a file in which it publishes its address",
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long to wait for the server if it does not listen yet (default 0)",
+    )
     parser.add_argument("--id", help="this worker's name (default: machine and process)")
-    parser.add_argument("--key-file", help="file with the key (default: GT_KEY, or found)")
+    parser.add_argument(
+        "--key-file",
+        help="file with the key, - to read it from standard input (default: GT_KEY, or found)",
+    )
+    add_end_option(parser)
     parser.add_argument(
         "--insecure", action="store_true", help="for a server that was started with --insecure"
     )
@@ -87,6 +112,9 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(given)
     if not 0 <= args.drain_timeout <= 86_400:
         parser.error(f"--drain-timeout is {args.drain_timeout:g}, expected 0 to 86400 seconds")
+    if not 0 <= args.wait <= 86_400:
+        parser.error(f"--wait is {args.wait:g}, expected 0 to 86400 seconds")
+    args.key_file = named_key_file(args.key_file)
     address = args.address or join_address(args.host, args.port)
     name = args.id or f"{socket.gethostname()}-{os.getpid()}"
 
@@ -103,11 +131,21 @@ def main(argv: list[str] | None = None) -> int:
 
     departure = Departure()
     is_stopped = stop_at_signals(departure)
+    if args.until_eof:
+        stop_at_eof(departure)
     try:
+        wait_for_server(address, args.wait)
         return serve(address, name, ready, is_stopped, departure, args)
     except KeyboardInterrupt:
         print(f"gt worker: {name} stopped", flush=True)
         return 0
+
+
+def wait_for_server(address: str, limit: float) -> None:
+    """Wait until a server listens at an address, or the limit in seconds is over."""
+    until = time.monotonic() + limit
+    while time.monotonic() < until and not _gt.is_listening(address):
+        time.sleep(0.05)
 
 
 def serve(

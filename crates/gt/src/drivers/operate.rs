@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use gt_ir::RequestId;
 use gt_ir::message::{Frame, Goodbye, OperatorHello, OperatorToServer, ServerToOperator};
-use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
+use gt_net::published::ServerAddress;
 use gt_net::{NetError, codec};
 
 /// The time limit for the server's answer to a request that takes none.
@@ -76,7 +76,7 @@ pub fn operate(
     operation: OperatorRequest,
     interrupt: &mut dyn FnMut() -> bool,
 ) -> Result<String, OperationError> {
-    let address = Address::parse(address)?;
+    let address = ServerAddress::parse(address)?;
     let key = super::network::find_key(&address, key_file, insecure)?;
     let hello = OperatorHello::new(format!("operator-{}", std::process::id()));
     let (mut link, _) = super::network::handshake(&address, key.as_ref(), insecure, hello)?;
@@ -87,7 +87,7 @@ pub fn operate(
 
 fn answer(
     link: &mut DealerLink,
-    address: &Address,
+    address: &ServerAddress,
     limit: Duration,
     interrupt: &mut dyn FnMut() -> bool,
 ) -> Result<String, OperationError> {

@@ -9,10 +9,10 @@ use gt_ir::message::{
     Frame, Goodbye, Hello, Message, Named, ServerToWatcher, WatcherHello, WatcherToServer, Welcome,
 };
 use gt_ir::status::Status;
-use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
 use gt_net::local::LocalLink;
+use gt_net::published::ServerAddress;
 use gt_net::registry::Found;
 use gt_net::{NetError, codec};
 use rustc_hash::FxHashMap;
@@ -47,7 +47,7 @@ impl Watcher {
         key_file: Option<&Path>,
         insecure: bool,
     ) -> Result<Watcher, NetError> {
-        let address = Address::parse(address)?;
+        let address = ServerAddress::parse(address)?;
         let key = super::network::find_key(&address, key_file, insecure)?;
         let badge = key.as_ref().and_then(Key::badge).cloned().map(Box::new);
         let user = badge.as_ref().map(|badge| badge.user.clone()).unwrap_or_default();

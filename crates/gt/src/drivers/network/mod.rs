@@ -21,48 +21,53 @@ use std::path::Path;
 use std::time::Duration;
 
 use gt_ir::message::{Frame, Goodbye, Handshake, Hello, Welcome};
-use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
+use gt_net::published::ServerAddress;
 use gt_net::{NetError, codec, keyring};
 
 /// The time limit for connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the key for a server: `key_file` or `GT_KEY` if given, or else the key that a server of
-/// this user on this machine has generated; none if `insecure`.
+/// Returns the key for a server: `key_file` or `GT_KEY` if given, or else the one beside its published
+/// address, or the key that a server of this user on this machine has generated; none if `insecure`.
 pub(super) fn find_key(
-    address: &Address,
+    server: &ServerAddress,
     key_file: Option<&Path>,
     insecure: bool,
 ) -> Result<Option<Key>, NetError> {
+    let published = || server.key_file().map(|path| keyring::read(&path)).transpose();
     match keyring::given(key_file)? {
         _ if insecure => Ok(None),
         Some(key) => Ok(Some(key)),
-        None if address.is_local() => keyring::find(address),
-        None => Ok(None),
+        None => match (published()?, server.resolve()?) {
+            (Some(key), _) => Ok(Some(key)),
+            (None, address) if address.is_local() => keyring::find(&address),
+            (None, _) => Ok(None),
+        },
     }
 }
 
 /// Connects with a key, and completes the handshake of a role.
 pub(super) fn handshake<H: Handshake>(
-    address: &Address,
+    server: &ServerAddress,
     key: Option<&Key>,
     insecure: bool,
     hello: H,
 ) -> Result<(DealerLink, H::Welcome), NetError> {
-    handshake_within(CONNECT_LIMIT, address, key, insecure, hello)
+    handshake_within(CONNECT_LIMIT, server, key, insecure, hello)
 }
 
 /// Like [`handshake`], with a time limit.
 fn handshake_within<H: Handshake>(
     limit: Duration,
-    address: &Address,
+    server: &ServerAddress,
     key: Option<&Key>,
     insecure: bool,
     hello: H,
 ) -> Result<(DealerLink, H::Welcome), NetError> {
-    let mut link = DealerLink::connect(address, H::ROLE, key, limit)
+    let address = server.resolve()?;
+    let mut link = DealerLink::connect(&address, H::ROLE, key, limit)
         .map_err(|error| although_insecure(error, insecure))?;
     link.send(&codec::encode::<Hello>(&hello.into()))?;
     let lost =

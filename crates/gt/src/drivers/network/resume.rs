@@ -9,9 +9,9 @@ use gt_ir::message::{
     Reply, Resume, ServerToClient,
 };
 use gt_ir::{ClientCommand, Content, RequestId, SessionOrigin};
-use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
+use gt_net::published::ServerAddress;
 use gt_net::resume::{Incoming, Unacknowledged};
 use gt_net::{NetError, codec, process, shm};
 use rustc_hash::FxHashMap;
@@ -27,7 +27,7 @@ const GONE_AFTER: Duration = Duration::from_secs(2);
 
 /// How a client reaches its server: address and key; and its own program.
 pub(super) struct ServerRoute {
-    pub address: Address,
+    pub address: ServerAddress,
     pub key_file: Option<PathBuf>,
     pub insecure: bool,
     pub origin: SessionOrigin,
@@ -281,7 +281,7 @@ impl ClientLink {
             // The server has answered that it cannot resume the session.
             Err(NetError::TurnedAway { reason, .. }) => Err(ended(lost, &reason)),
             Err(_) => {
-                if self.way.address.is_refused(ATTEMPT) {
+                if self.way.address.resolve().is_ok_and(|at| at.is_refused(ATTEMPT)) {
                     let since = lost.refused.get_or_insert_with(Instant::now);
                     if !self.is_kept && since.elapsed() > GONE_AFTER {
                         return Err(ended(lost, "nothing listens at its address any more"));

@@ -10,7 +10,7 @@ use gt_client::{ClientError, Driver, Result, Session};
 use gt_ir::SessionOrigin;
 use gt_ir::message::{Attach, ClientHello};
 use gt_ir::stored::StoredValues;
-use gt_net::address::Address;
+use gt_net::published::ServerAddress;
 use gt_net::wake::Wake;
 use gt_net::{NetError, shm};
 use gt_recording::RecordedPlace;
@@ -112,7 +112,7 @@ fn open(
         }
         error => ClientError::Connection(error.to_string()),
     };
-    let address = Address::parse(address).map_err(failed)?;
+    let address = ServerAddress::parse(address).map_err(failed)?;
     let way = ServerRoute { address, key_file: key_file.map(Path::to_path_buf), insecure, origin };
     let key = way.key().map_err(failed)?;
     let hello = ClientHello { attach: attach.map(Box::new), ..way.hello(key.as_ref()) };

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use gt_ir::message::{Goodbye, Message, WorkerHello, WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::Backup;
 use gt_ir::{Fabric, Piece, RequestId, WorkerId};
-use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::peers::PeerLinks;
+use gt_net::published::ServerAddress;
 use gt_net::wake::Wake;
 use gt_net::{NetError, codec, descriptors, shm};
 use gt_worker::{Out, Work};
@@ -34,7 +34,7 @@ use crate::drivers::memory;
 
 /// A worker's options.
 pub struct WorkerOptions {
-    pub address: Address,
+    pub address: ServerAddress,
     pub name: String,
     pub key_file: Option<PathBuf>,
     pub insecure: bool,
@@ -92,7 +92,7 @@ pub struct WorkerProcess {
 
 /// How a worker reaches its server and identifies itself.
 struct WorkerRoute {
-    address: Address,
+    address: ServerAddress,
     key_file: Option<PathBuf>,
     insecure: bool,
     hello: WorkerHello,
@@ -112,7 +112,8 @@ impl WorkerProcess {
         descriptors::reserve("a worker", DESCRIPTORS)?;
         let address = &options.address;
         let key = super::find_key(address, options.key_file.as_deref(), options.insecure)?;
-        let peers = PeerLinks::bind(address, options.peer_host.as_deref(), key.as_ref())?;
+        let peers =
+            PeerLinks::bind(&address.resolve()?, options.peer_host.as_deref(), key.as_ref())?;
         let hello = WorkerHello {
             machine: shm::machine_token(),
             endpoint: peers.endpoint().to_string(),

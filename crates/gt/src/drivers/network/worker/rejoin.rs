@@ -34,7 +34,8 @@ impl WorkerProcess {
             if ask() != WorkerAsk::Nothing {
                 return Ok(false);
             }
-            if since.elapsed() > self.grace {
+            // One that has ended in good order has withdrawn its address.
+            if since.elapsed() > self.grace || self.way.address.is_withdrawn() {
                 return Err(lost);
             }
             let WorkerRoute { address, key_file, insecure, hello } = &self.way;

@@ -1,0 +1,16 @@
+"""Clusters: a server and its workers, started with one line, here or by a scheduler.
+
+    with gt.cluster.Local(workers=2) as cluster:
+        gt.connect(cluster)
+
+Each class starts one on another system: `Local` on this machine, `Ssh` on machines that ssh
+reaches, `Slurm`, `Ray` and `Kubernetes` through their schedulers. `gt cluster up` does the same
+from a shell.
+"""
+
+from gt.cluster.base import Cluster
+from gt.cluster.errors import ClusterError
+from gt.cluster.local import Local
+from gt.cluster.status import ClusterStatus
+
+__all__ = ["Cluster", "ClusterError", "ClusterStatus", "Local"]

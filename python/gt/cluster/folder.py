@@ -1,0 +1,75 @@
+"""The folder of a cluster: its key, its published address, its state and its logs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from gt import _gt
+
+
+class ClusterFolder:
+    """A folder that only its owner may enter, with what a cluster's processes share.
+
+    `key` is the cluster's key, `address` the file in which its server publishes its address,
+    `state` the folder from which the server resumes, and `logs` has a file for each process.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None):
+        """Make a folder, or use one that exists; None for a temporary one."""
+        self.is_temporary = path is None
+        if path is None:
+            self.path = Path(tempfile.mkdtemp(prefix="gt-cluster-"))
+        else:
+            self.path = Path(path).expanduser().absolute()
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.logs.mkdir(mode=0o700, exist_ok=True)
+
+    @property
+    def key(self) -> Path:
+        """Return the path of the key, which is made when it is first asked for."""
+        path = self.path / "key"
+        if not path.exists():
+            draft = self.path / f".key-{os.getpid()}"
+            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(file, "w") as key:
+                key.write(_gt.make_key() + "\n")
+            try:
+                # Fails if another process was faster: its key counts.
+                os.link(draft, path)
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        return path
+
+    @property
+    def address(self) -> Path:
+        """Return the path of the file in which the server publishes its address."""
+        return self.path / "address"
+
+    @property
+    def state(self) -> Path:
+        """Return the folder of the server's state."""
+        return self.path / "state"
+
+    @property
+    def logs(self) -> Path:
+        """Return the folder of the logs."""
+        return self.path / "logs"
+
+    def read_logs(self, lines: int | None = None) -> dict[str, str]:
+        """Return the last lines of each log, or all, by the name of the process."""
+        found = {}
+        for path in sorted(self.logs.glob("*.log")):
+            text = path.read_text(errors="replace")
+            kept = text.splitlines()[-lines:] if lines else text.splitlines()
+            found[path.stem] = "".join(f"{line}\n" for line in kept)
+        return found
+
+    def remove(self) -> None:
+        """Remove the folder if it is temporary."""
+        if self.is_temporary:
+            shutil.rmtree(self.path, ignore_errors=True)

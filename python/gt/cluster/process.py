@@ -1,0 +1,80 @@
+"""A program of a cluster as a child of this process, which ends with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+class ChildProcess:
+    """A server or a worker: it has the key from its standard input, and ends when that does.
+
+    So it ends with this process, however that dies. Its output is appended to a log.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        key: str,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ):
+        """Start a program with the options `--key-file -` and `--until-eof`."""
+        self.log = log
+        self._start = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [*command, "--key-file", "-", "--until-eof"],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, **(environment or {})},
+                # A Ctrl-C in the terminal is for the program of the user.
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(key.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # It has ended already: its log says why.
+
+    @property
+    def pid(self) -> int:
+        """Return the process ID."""
+        return self._process.pid
+
+    def exit_status(self) -> int | None:
+        """Return the exit status, or None while it runs; negative for a signal."""
+        return self._process.poll()
+
+    def output(self) -> str:
+        """Return what it has written."""
+        with self.log.open("rb") as log:
+            log.seek(self._start)
+            return log.read().decode(errors="replace")
+
+    def drain(self) -> None:
+        """Have it end in good order: a worker hands over what it has."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def end(self) -> None:
+        """Have it end now; :meth:`wait` waits until it has."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass
+
+    def wait(self, limit: float) -> None:
+        """Wait until it has ended; after the limit in seconds it is killed."""
+        try:
+            self._process.wait(limit)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,169 @@
+"""The workers of one machine: started, restarted when they fail, drained and ended together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gt.cluster.errors import said
+from gt.cluster.process import ChildProcess
+
+#: How often the workers are looked at, in seconds.
+_EVERY = 0.1
+
+#: The first and the longest pause before a failed worker is started again, in seconds.
+_PAUSE = (0.5, 30.0)
+
+#: A worker that has run for so long counts as started, in seconds: its next failure is a first one.
+_STARTED_AFTER = 30.0
+
+#: How often a worker may fail in its start before it is given up.
+_TRIES = 3
+
+#: How long the workers may take to end at once, in seconds.
+_END_WITHIN = 4.5
+
+
+@dataclass(frozen=True)
+class WorkerProgram:
+    """How a worker is run: its command, and what its environment has besides this process's."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Place:
+    """The place of one worker: its process, and the failures of those before."""
+
+    child: ChildProcess | None = None
+    since: float = 0.0
+    failures: int = 0
+    next_start: float = 0.0
+    has_stopped: bool = False
+
+
+class Supervisor:
+    """Keeps a number of workers running, as children of this process.
+
+    A worker that fails is started again, after a pause that doubles; one that fails several times
+    in its start is given up. One that ends in good order is not: somebody has drained it.
+    """
+
+    def __init__(
+        self,
+        program: Callable[[int], WorkerProgram],
+        *,
+        key: str,
+        logs: Path,
+        prefix: str = "worker-",
+    ):
+        """Supervise no worker yet.
+
+        Args:
+            program: how the worker of a number is run.
+            key: the key that workers read from their standard input.
+            logs: the folder of their logs.
+            prefix: the beginning of the names of the logs; the number follows.
+        """
+        self._program, self._key = program, key
+        self._logs, self._prefix = logs, prefix
+        self._lock = threading.Lock()
+        self._places: dict[int, _Place] = {}
+        self._leaving: list[ChildProcess] = []
+        self._failure: str | None = None
+        self._is_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gt-supervisor", daemon=True)
+        self._thread.start()
+
+    def scale(self, size: int) -> None:
+        """Start workers, or drain those with the highest numbers, so that there are as many."""
+        with self._lock:
+            for number in range(size):
+                if number not in self._places or self._places[number].has_stopped:
+                    self._places[number] = _Place()
+                    self._start(number)
+            for number in [number for number in self._places if number >= size]:
+                child = self._places.pop(number).child
+                if child is not None:
+                    child.drain()
+                    self._leaving.append(child)
+
+    def drain(self) -> None:
+        """Have all workers hand over what they have, and end."""
+        self.scale(0)
+
+    @property
+    def failure(self) -> str | None:
+        """Return why a worker was given up, with its own words, or None."""
+        return self._failure
+
+    def running(self) -> int:
+        """Return how many workers run, also those that are leaving."""
+        with self._lock:
+            children = [place.child for place in self._places.values()] + self._leaving
+            return sum(child is not None and child.exit_status() is None for child in children)
+
+    def has_stopped(self) -> bool:
+        """Return whether no worker runs or will be started: all were drained, or given up."""
+        with self._lock:
+            return all(place.has_stopped for place in self._places.values())
+
+    def end(self) -> None:
+        """End all workers now, and wait until they have. May be called twice."""
+        self._is_ended.set()
+        self._thread.join()
+        with self._lock:
+            children = [place.child for place in self._places.values()] + self._leaving
+            running = [child for child in children if child is not None]
+            self._places.clear()
+            self._leaving.clear()
+        for child in running:
+            child.end()
+        until = time.monotonic() + _END_WITHIN
+        for child in running:
+            child.wait(max(0.0, until - time.monotonic()))
+
+    def _run(self) -> None:
+        while not self._is_ended.wait(_EVERY):
+            with self._lock:
+                self._leaving = [of for of in self._leaving if of.exit_status() is None]
+                for number, place in self._places.items():
+                    self._look_at(number, place)
+
+    def _look_at(self, number: int, place: _Place) -> None:
+        now = time.monotonic()
+        if place.has_stopped:
+            return
+        if place.child is None:
+            if now >= place.next_start:
+                self._start(number)
+            return
+        status = place.child.exit_status()
+        if status is None:
+            return
+        if status == 0:
+            place.has_stopped = True
+            return
+        if now - place.since >= _STARTED_AFTER:
+            place.failures = 0
+        place.failures += 1
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        words = said(place.child.output())
+        place.child = None
+        if place.failures >= _TRIES:
+            place.has_stopped = True
+            self._failure = f"worker {number} failed {place.failures} times ({how}){words}"
+        else:
+            place.next_start = now + min(_PAUSE[0] * 2 ** (place.failures - 1), _PAUSE[1])
+
+    def _start(self, number: int) -> None:
+        program, place = self._program(number), self._places[number]
+        log = self._logs / f"{self._prefix}{number}.log"
+        place.child = ChildProcess(
+            program.command, key=self._key, log=log, environment=program.environment
+        )
+        place.since = time.monotonic()
