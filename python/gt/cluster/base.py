@@ -6,17 +6,15 @@ import abc
 import os
 import time
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gt.cluster.adaptive import Adaptive, AdaptiveRule
 from gt.cluster.errors import ClusterError
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.status import ClusterStatus, read_status
 
-try:
-    from typing import Self
-except ImportError:  # Python 3.10
-    Self = Any
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Cluster(abc.ABC):

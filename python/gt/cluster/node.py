@@ -34,9 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--address", required=True, help="the server's address, as for gt worker")
     parser.add_argument("--key-file", required=True, help="file with the key, - for standard input")
-    parser.add_argument(
-        "--logs", required=True, metavar="FOLDER", help="where the logs are written"
-    )
+    parser.add_argument("--logs", required=True, metavar="FOLDER", help="where the logs are")
     parser.add_argument(
         "--workers",
         type=at_least(1),

@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--key-file",
-        help="file with the cluster key, - to read it from standard input (default: GT_KEY, or made)",
+        help="file with the cluster key, - for standard input (default: GT_KEY, or made)",
     )
     add_end_option(parser)
     parser.add_argument(
