@@ -62,6 +62,9 @@ pub struct Exchange {
     /// The tensor that the exchange makes on this slot, if any.
     pub output: Option<(TensorId, Meta)>,
     pub parts: Parts,
+    /// What goes through this slot if the exchange goes from neighbour to neighbour ([`crate::chain`]):
+    /// then `parts` is empty.
+    pub hops: Vec<Hop>,
     /// How the received blocks are combined; `None` if each fills its own region of the output.
     pub reduction: Option<Reduction>,
     /// Set for a collective of the members' engines; otherwise pieces go from worker to worker.
@@ -71,7 +74,7 @@ pub struct Exchange {
 }
 
 record!(struct Exchange {
-    transfer, collective, input, output, parts, reduction, engine_collective, line,
+    transfer, collective, input, output, parts, hops, reduction, engine_collective, line,
 });
 
 /// The blocks that a slot sends and receives.
@@ -84,6 +87,22 @@ pub struct Parts {
 }
 
 record!(struct Parts { sends, receives });
+
+impl Exchange {
+    /// Returns the slots that this one sends to, and those that it receives from, once for each
+    /// block.
+    pub fn neighbours(&self) -> (Vec<SlotId>, Vec<SlotId>) {
+        let to = self.parts.sends.iter().map(|(to, _)| *to);
+        let to = to.chain(self.hops.iter().flat_map(|hop| hop.to.iter().copied())).collect();
+        let from = self.parts.receives.iter().map(|received| &received.from);
+        let from = from.chain(self.hops.iter().map(|hop| &hop.from));
+        let slots = from.filter_map(|from| match from {
+            Sender::Slot(slot) => Some(*slot),
+            Sender::Own(_) => None,
+        });
+        (to, slots.collect())
+    }
+}
 
 /// A block of an exchange's output.
 #[derive(Clone, PartialEq, Debug)]
@@ -104,6 +123,21 @@ pub enum Sender {
 }
 
 record!(enum Sender { 0 => Own(block), 1 => Slot(slot) });
+
+/// A block that goes through a slot of a chain.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hop {
+    /// Where it comes from. The blocks from one slot arrive in the order of the hops.
+    pub from: Sender,
+    /// The block of the slot's own input with which it is combined.
+    pub with: Option<Block>,
+    /// The slots that it is sent to then.
+    pub to: Vec<SlotId>,
+    /// Its position in the output, if it is a part of it.
+    pub at: Option<Block>,
+}
+
+record!(struct Hop { from, with, to, at });
 
 /// A block in transit from one slot of a session to another.
 #[derive(Clone, PartialEq, Debug)]

@@ -16,7 +16,8 @@
 //! - [`trace`]: recorded sequences of operations on numbered values.
 //! - [`template`]: repeated sequences, defined once and then invoked.
 //! - [`layout`]: how a tensor is distributed; [`redistribute`]: the blocks that a change of layout
-//!   sends; [`exchange`]: data movement between workers; [`fabric`]: between their engines;
+//!   sends; [`exchange`]: data movement between workers; [`chain`]: from neighbour to neighbour;
+//!   [`fabric`]: between their engines;
 //!   [`signal`]: placements from configurations.
 //!
 //! Protocol:
@@ -36,6 +37,7 @@
 pub mod batching;
 pub mod cache;
 pub mod call;
+pub mod chain;
 pub mod codec;
 pub mod command;
 pub mod data;

@@ -1,6 +1,6 @@
 //! Redistribution: the blocks that each slot sends and receives when a tensor changes its layout.
 
-use crate::exchange::{Parts, Receive, Sender};
+use crate::exchange::{Hop, Parts, Receive, Sender};
 use crate::ids::SlotId;
 use crate::layout::{Layout, Placement};
 use crate::shape::Shape;
@@ -14,6 +14,8 @@ pub struct SlotParts {
     /// Its rank in the target's mesh, if it has one.
     pub rank: Option<usize>,
     pub parts: Parts,
+    /// What goes through it in a chain, which has no parts.
+    pub hops: Vec<Hop>,
 }
 
 /// A change of layout.
@@ -60,14 +62,15 @@ impl Redistribution<'_> {
             let sends = std::mem::take(&mut sends[source]);
             if rank.is_some() || !sends.is_empty() {
                 let parts = Parts { sends, receives: received(rank).unwrap_or_default() };
-                made.push(SlotParts { slot, has_input: true, rank, parts });
+                made.push(SlotParts { slot, has_input: true, rank, parts, hops: Vec::new() });
             }
         }
         for (rank, &slot) in to.slots.iter().enumerate() {
             if from.rank_of(slot).is_none() {
                 let receives = received(Some(rank)).unwrap_or_default();
                 let parts = Parts { sends: Vec::new(), receives };
-                made.push(SlotParts { slot, has_input: false, rank: Some(rank), parts });
+                let hops = Vec::new();
+                made.push(SlotParts { slot, has_input: false, rank: Some(rank), parts, hops });
             }
         }
         made

@@ -244,6 +244,9 @@ impl World {
             return;
         }
         self.pieces_bytes += piece_bytes(&piece);
+        if from != to {
+            self.pieces_pairs.insert((from.min(to), from.max(to)));
+        }
         // The sender's id is not checked here, as it is by the network driver.
         let sender = WorkerId(0);
         self.send_to_worker(from, to, WorkerToWorker::Piece { sender, piece });

@@ -60,6 +60,8 @@ pub struct World {
     pub(crate) planned: Vec<(u64, Fault)>,
     /// The bytes of all pieces sent.
     pub pieces_bytes: u64,
+    /// The pairs of workers between which they went.
+    pub pieces_pairs: BTreeSet<(PeerId, PeerId)>,
     /// Commands sent by clients.
     pub from_clients: Traffic,
     /// Commands sent to workers.
@@ -130,6 +132,7 @@ impl World {
             names: BTreeMap::new(),
             planned: Vec::new(),
             pieces_bytes: 0,
+            pieces_pairs: BTreeSet::new(),
             from_clients: Traffic::default(),
             to_workers: Traffic::default(),
             dispatching: Duration::ZERO,

@@ -1,5 +1,6 @@
 //! Tests of simulated clusters, in one program that is linked once.
 
+mod chains;
 mod chaos;
 mod cluster;
 mod common;

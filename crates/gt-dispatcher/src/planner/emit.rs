@@ -13,6 +13,7 @@ use gt_ir::{
 use smallvec::smallvec;
 
 use super::catalogue::{Catalogue, TensorCopy};
+use super::chains;
 use super::fabrics::SlotExchange;
 use super::redistribution::{RedistributionStage, StageKind};
 use super::streams::Streams;
@@ -34,6 +35,11 @@ pub fn stage(
         StageKind::Slice => slice(streams, from, &to, meta, line),
         StageKind::Zeros { mesh_axis } => zeros(streams, from, &to, meta, mesh_axis, line),
         StageKind::Blocks(collective) => {
+            let parts = if stage.is_chain && !is_collective(catalogue, from, &to) {
+                chains::of_blocks(&from.layout, &to.layout, meta)
+            } else {
+                redistribution.of_blocks()
+            };
             let exchanged = TensorExchange {
                 from,
                 to: &to,
@@ -43,12 +49,15 @@ pub fn stage(
                 line,
                 may_be_collective: true,
             };
-            exchanged.emit(catalogue, streams, redistribution.of_blocks());
+            exchanged.emit(catalogue, streams, parts);
         }
         StageKind::Combine { mesh_axis, reduction, collective } => {
-            let need = |rank| to.layout.block(whole, rank);
-            let parts =
-                redistribution.parts(need, |rank| combined(from, &to, meta, mesh_axis, rank));
+            let parts = if stage.is_chain && !is_collective(catalogue, from, &to) {
+                chains::of_sums(&from.layout, &to.layout, meta, mesh_axis)
+            } else {
+                let need = |rank| to.layout.block(whole, rank);
+                redistribution.parts(need, |rank| combined(from, &to, meta, mesh_axis, rank))
+            };
             let reduction = Some(reduction);
             let exchanged = TensorExchange {
                 from,
@@ -63,6 +72,13 @@ pub fn stage(
         }
     }
     to
+}
+
+/// Returns whether the engines of all slots may exchange a tensor themselves.
+fn is_collective(catalogue: &Catalogue, from: &TensorCopy, to: &TensorCopy) -> bool {
+    let slots = &catalogue.slots;
+    let mut all = from.layout.mesh.slots.iter().chain(&to.layout.mesh.slots);
+    all.all(|slot| slots.host(*slot).is_some_and(|worker| slots.fabrics().has(worker)))
 }
 
 /// Returns an instruction that the planner adds.
@@ -188,13 +204,15 @@ impl TensorExchange<'_> {
                 (to.id, Meta::new(meta.dtype, to.layout.block(meta.shape, rank).shape))
             });
             let input = parts.has_input.then_some(from.id);
-            let (slot, parts, engine_collective) = (parts.slot, parts.parts, None);
+            let (slot, hops, parts, engine_collective) =
+                (parts.slot, parts.hops, parts.parts, None);
             let exchange = Exchange {
                 transfer,
                 collective,
                 input,
                 output,
                 parts,
+                hops,
                 reduction,
                 engine_collective,
                 line,

@@ -30,6 +30,11 @@ impl Fabrics {
         self.0.insert(worker, FabricEndpoint { name, machine, fabric: fabric.clone() });
     }
 
+    /// Returns whether a worker's engine has a fabric.
+    pub fn has(&self, worker: WorkerId) -> bool {
+        self.0.contains_key(&worker)
+    }
+
     /// Marks the parts of an exchange as collective where engines can run it. Slots that exchange
     /// nothing form separate groups; a group with a member that cannot take part sends pieces.
     pub fn mark_collectives(
@@ -199,6 +204,7 @@ mod tests {
                 sends: to.iter().map(|&(to, block)| (SlotId(to), block)).collect(),
                 receives: receives.map(|from| Receive { from, at }).collect(),
             },
+            hops: Vec::new(),
             reduction: None,
             engine_collective: None,
             line: SourceId::default(),

@@ -10,13 +10,14 @@
 //! - Files: [`save`]: which slot writes which block. [`published`]: what is shared with others.
 //! - Output: [`redistribution`]: the stages from one layout to another; [`local`]: each slot's part
 //!   of an instruction; [`emit`]: commands; [`fabrics`]: exchanges that engines run as collectives;
-//!   [`streams`]: commands by slot.
+//!   [`chains`]: those that go from neighbour to neighbour; [`streams`]: commands by slot.
 //! - Iterations: [`iteration`]: what is to be planned; [`plans`]: the cache of plans; [`plan`]: one of
 //!   them; [`write`]: a planned iteration as templates; [`touches`]: the tensors that it uses;
 //!   [`varying_slices`]: what in it varies.
 //! - [`explain`]: records what is planned, on request.
 
 mod catalogue;
+mod chains;
 mod commit;
 mod emit;
 mod expand;

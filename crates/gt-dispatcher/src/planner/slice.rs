@@ -110,7 +110,8 @@ impl Planner {
         let collective = Collective::AllToAll;
         if let Some(recorder) = &mut catalogue.recorder {
             let kind = StageKind::Blocks(collective);
-            let stage = RedistributionStage { kind, layout: layout.clone(), bytes };
+            let stage =
+                RedistributionStage { kind, layout: layout.clone(), bytes, is_chain: false };
             let (operation, operand, scope) = (instruction.operation.name, 0, None);
             let reason = Reason::Needed { operation, operand, scope };
             if bytes > 0 {

@@ -34,6 +34,9 @@ impl<E: Engine> Device<E> {
         out: &mut Vec<Out>,
     ) {
         lane.exchanges.begin(exchange.transfer);
+        if !exchange.hops.is_empty() {
+            return self.begin_chain(lane, lost, exchange, out);
+        }
         let input = self.exchange_input(lane, exchange);
         let (transfer, from) = (exchange.transfer, lane.id.slot);
         for (slot, block) in &exchange.parts.sends {
@@ -87,10 +90,19 @@ impl<E: Engine> Device<E> {
     }
 
     /// Receives a piece; returns whether it completes a tensor.
-    pub fn take_piece(&mut self, lane: &mut Lane<E::Tensor>, piece: Piece) -> bool {
+    pub fn take_piece(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &LostWorkers,
+        piece: Piece,
+        out: &mut Vec<Out>,
+    ) -> bool {
         let transfer = piece.transfer;
         if lane.exchanges.is_over(transfer) {
             return false;
+        }
+        if lane.exchanges.chains.contains_key(&transfer) {
+            return self.take_chain_piece(lane, lost, piece, out);
         }
         if !lane.exchanges.open.contains_key(&transfer) {
             lane.exchanges.early.entry(transfer).or_default().push(piece);
@@ -101,7 +113,14 @@ impl<E: Engine> Device<E> {
     }
 
     /// Fails the parts that a lost worker has not sent.
-    pub fn lose_peer(&mut self, lane: &mut Lane<E::Tensor>, lost: &LostWorkers, worker: WorkerId) {
+    pub fn lose_peer(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &LostWorkers,
+        worker: WorkerId,
+        out: &mut Vec<Out>,
+    ) {
+        self.lose_chains(lane, lost, worker, out);
         let Some(name) = lost.name(worker) else { return };
         let mut touched: Vec<TransferId> = lane.exchanges.open.keys().copied().collect();
         touched.sort_unstable();
@@ -317,24 +336,34 @@ fn assemble<E: Engine>(
         }
         return Ok(total);
     }
-    let receives = &exchange.parts.receives;
-    if let [only] = receives.as_slice()
-        && only.at.shape == meta.shape
+    let blocks: Vec<Block> = exchange.parts.receives.iter().map(|received| received.at).collect();
+    assemble_blocks(engine, &blocks, parts.collect(), meta)
+}
+
+/// Assembles a tensor from blocks that are placed side by side.
+pub fn assemble_blocks<E: Engine>(
+    engine: &mut E,
+    blocks: &[Block],
+    parts: Vec<E::Tensor>,
+    meta: Meta,
+) -> Result<E::Tensor, EngineError> {
+    let parts = parts.into_iter();
+    if let [only] = blocks
+        && only.shape == meta.shape
     {
-        return parts.next().ok_or_else(nothing);
+        return parts.into_iter().next().ok_or_else(nothing);
     }
-    let blocks: Vec<Block> = receives.iter().map(|received| received.at).collect();
-    if let Some(axis) = Block::stacked_axis(&blocks, meta.shape) {
+    if let Some(axis) = Block::stacked_axis(blocks, meta.shape) {
         let operands: Operands<E::Tensor> = parts.map(Operand::Tensor).collect();
         return engine.run(&shape::CAT, operands, &smallvec![Attribute::Int(axis as i64)], meta);
     }
     let attributes = smallvec![Attribute::dims(&meta.shape), Attribute::DType(meta.dtype)];
     let zero: Operands<E::Tensor> = smallvec![Operand::Scalar(Scalar::Int(0))];
     let mut whole = engine.run(&create::FULL, zero, &attributes, meta)?;
-    for (received, part) in receives.iter().zip(parts) {
+    for (block, part) in blocks.iter().zip(parts) {
         let operands: Operands<E::Tensor> =
             smallvec![Operand::Tensor(whole), Operand::Tensor(part)];
-        whole = engine.run(&slice::SLICE_ASSIGN, operands, &received.at.region(), meta)?;
+        whole = engine.run(&slice::SLICE_ASSIGN, operands, &block.region(), meta)?;
     }
     Ok(whole)
 }
@@ -344,7 +373,7 @@ fn nothing() -> EngineError {
 }
 
 /// The operation that combines two parts. On bools, max is `or` and min is `and`.
-fn combining(reduction: Reduction, dtype: DType) -> &'static Operation {
+pub fn combining(reduction: Reduction, dtype: DType) -> &'static Operation {
     match (reduction, dtype) {
         (Reduction::Max, DType::Bool) => &binary::BITWISE_OR,
         (Reduction::Min, DType::Bool) => &binary::BITWISE_AND,

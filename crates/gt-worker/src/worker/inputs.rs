@@ -7,6 +7,7 @@ use gt_ir::snapshot::Owner;
 use gt_ir::{Content, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
 use super::Worker;
+use crate::device::measure::Measure;
 use crate::engine::Engine;
 use crate::work::{FileResult, Out, WorkerInput};
 
@@ -15,7 +16,7 @@ impl<E: Engine> Worker<E> {
     pub(super) fn route(&mut self, input: WorkerInput, out: &mut Vec<Out>) {
         match input {
             WorkerInput::Server(message) => self.handle_server(message, out),
-            WorkerInput::Worker(WorkerToWorker::Piece { piece, .. }) => self.receive(piece),
+            WorkerInput::Worker(WorkerToWorker::Piece { piece, .. }) => self.receive(piece, out),
             WorkerInput::Worker(WorkerToWorker::Backup(backup)) => {
                 self.receive_backup(*backup, out);
             }
@@ -42,7 +43,7 @@ impl<E: Engine> Worker<E> {
             ServerToWorker::StartCollective { lane, transfer, sequence, result } => {
                 self.resolve_engine_collective(lane, transfer, sequence, result);
             }
-            ServerToWorker::Piece(piece) => self.receive(piece),
+            ServerToWorker::Piece(piece) => self.receive(piece, out),
             ServerToWorker::Backup(backup) => self.receive_backup(*backup, out),
             ServerToWorker::Retain { session, snapshot, next } => {
                 self.retain(session, snapshot, next);
@@ -58,7 +59,7 @@ impl<E: Engine> Worker<E> {
                 self.hand_over(Owner { session, slot }, snapshot, to, out);
             }
             ServerToWorker::Neighbour { worker, .. } => self.lost.remove(worker),
-            ServerToWorker::WorkerLost { worker, name } => self.lose(worker, &name),
+            ServerToWorker::WorkerLost { worker, name } => self.lose(worker, &name, out),
             // The driver owns the blocks and the clock.
             ServerToWorker::Release { .. }
             | ServerToWorker::Observe { .. }
@@ -110,7 +111,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn receive(&mut self, piece: Piece) {
+    fn receive(&mut self, piece: Piece, out: &mut Vec<Out>) {
         if self.ended.has(piece.to.incarnation) {
             return;
         }
@@ -122,8 +123,25 @@ impl<E: Engine> Worker<E> {
             self.boost(id.incarnation);
         }
         let Some(lane) = self.lanes.get_mut(&id) else { return };
-        if self.device.take_piece(lane, piece) {
+        let began = lane.exchanges.chains.contains_key(&piece.transfer).then(|| {
+            // What a device computes is in the order of its turns; here the processor's time counts.
+            let of = |content: &Content| content.meta().shape.numel();
+            (self.device.engine.now(), piece.result.as_ref().map_or(0, of))
+        });
+        let is_complete = self.device.take_piece(lane, &self.lost, piece, out);
+        if is_complete {
             lane.exchanges.reserved = Duration::ZERO;
+        }
+        if let Some((began, elements)) = began {
+            let measure = match self.device.options.is_timed {
+                true => Measure::Clock(began),
+                false => Measure::Estimate,
+            };
+            let cost = self.device.cost(measure, elements as u64);
+            lane.untold += cost;
+            self.ready.charge(id.incarnation, cost);
+        }
+        if is_complete {
             self.wake(id);
         }
     }
@@ -137,13 +155,13 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    fn lose(&mut self, worker: WorkerId, name: &str) {
+    fn lose(&mut self, worker: WorkerId, name: &str, out: &mut Vec<Out>) {
         self.lost.add(worker, name);
         self.collectives.lose(worker);
         let ids: Vec<LaneId> = self.lanes.keys().copied().collect();
         for id in ids {
             if let Some(lane) = self.lanes.get_mut(&id) {
-                self.device.lose_peer(lane, &self.lost, worker);
+                self.device.lose_peer(lane, &self.lost, worker, out);
             }
             self.wake(id);
         }

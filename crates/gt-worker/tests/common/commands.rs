@@ -92,6 +92,7 @@ pub fn gather(transfer: u64, output: u64, length: usize, from: &[(u32, Block)]) 
         input: None,
         output: Some((TensorId(output), meta(length))),
         parts: Parts { sends: vec![], receives: from.iter().map(receive).collect() },
+        hops: Vec::new(),
         reduction: None,
         engine_collective: None,
         line: SourceId(0),
@@ -107,6 +108,7 @@ pub fn sum_with(transfer: u64, slot: u32, input: u64, output: u64) -> Exchange {
         collective: Collective::AllReduce,
         input: Some(TensorId(input)),
         parts: Parts { sends: vec![(SlotId(slot), whole)], receives },
+        hops: Vec::new(),
         reduction: Some(Reduction::Sum),
         ..gather(transfer, output, 2, &[])
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use gt_ir::exchange::{Collective, Exchange, Sender};
+use gt_ir::exchange::{Collective, Exchange};
 use gt_ir::{
     ClientCommand, Create, Definition, Instruction, Invocation, Operand, Rescale, SlotId, TensorId,
     WorkerCommand,
@@ -94,12 +94,12 @@ fn exchange_details(f: &mut Formatter, exchange: &Exchange) -> Result {
         write!(f, " input={input}")?;
     }
     let slots = |ids: Vec<SlotId>| ids.iter().map(SlotId::to_string).collect::<Vec<_>>().join(",");
-    let to = exchange.parts.sends.iter().map(|(to, _)| *to).collect();
-    let from = exchange.parts.receives.iter().filter_map(|received| match received.from {
-        Sender::Slot(slot) => Some(slot),
-        Sender::Own(_) => None,
-    });
-    write!(f, " to=[{}] from=[{}]", slots(to), slots(from.collect()))?;
+    let (mut to, mut from) = exchange.neighbours();
+    // The blocks of a chain have the same neighbours.
+    if !exchange.hops.is_empty() {
+        [&mut to, &mut from].into_iter().for_each(Vec::dedup);
+    }
+    write!(f, " to=[{}] from=[{}]", slots(to), slots(from))?;
     match &exchange.engine_collective {
         Some(engine_collective) => write!(f, " by={}", engine_collective.kind),
         None => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::exchange::{Collective, Exchange, Parts, Receive, Sender};
+use gt_ir::exchange::{Collective, Exchange, Hop, Parts, Receive, Sender};
 use gt_ir::fabric::{CollectiveCall, EngineCollective, Fabric, Member};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{DType, Meta, Shape, SlotId, SourceId, TensorId, TransferId, WorkerId};
@@ -17,6 +17,15 @@ pub fn exchange() -> Exchange {
         input: Some(TensorId(8)),
         output: Some((TensorId(9), Meta::new(DType::F16, Shape::new(&[2, 3]).unwrap()))),
         parts: Parts { sends: vec![(SlotId(4), block)], receives: vec![from_own, from_other] },
+        hops: vec![
+            Hop {
+                from: Sender::Own(block),
+                with: None,
+                to: vec![SlotId(1), SlotId(3)],
+                at: Some(block),
+            },
+            Hop { from: Sender::Slot(SlotId(3)), with: Some(block), to: vec![], at: None },
+        ],
         reduction: Some(Reduction::Max),
         engine_collective: None,
         line: SourceId(5),

@@ -1,9 +1,9 @@
 //! Redistribution: the stages that take a tensor from one layout to another, and their cost.
 
-use gt_ir::Meta;
 use gt_ir::exchange::Collective;
 use gt_ir::layout::{Layout, Placement, balanced_cuts};
 use gt_ir::sharding::{Block, Reduction};
+use gt_ir::{Meta, chain};
 
 /// One step of a redistribution.
 #[derive(Clone, PartialEq, Debug)]
@@ -13,6 +13,8 @@ pub struct RedistributionStage {
     pub layout: Layout,
     /// The bytes sent between slots.
     pub bytes: u64,
+    /// Whether they go from neighbour to neighbour, unless the engines exchange them.
+    pub is_chain: bool,
 }
 
 impl RedistributionStage {
@@ -20,7 +22,9 @@ impl RedistributionStage {
     /// sends more to save latency, costs as much as one in two steps.
     fn price(&self) -> u64 {
         match self.kind {
-            StageKind::Combine { mesh_axis, collective: Collective::AllReduce, .. } => {
+            StageKind::Combine { mesh_axis, collective: Collective::AllReduce, .. }
+                if !self.is_chain =>
+            {
                 2 * self.bytes / self.layout.mesh.dims[mesh_axis] as u64
             }
             _ => self.bytes,
@@ -157,8 +161,8 @@ pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<Redistributi
     for mesh_axis in 0..to.placements.len() {
         if now.placements[mesh_axis] != to.placements[mesh_axis] {
             now.placements[mesh_axis] = to.placements[mesh_axis].clone();
-            let kind = StageKind::Zeros { mesh_axis };
-            stages.push(RedistributionStage { kind, layout: now.clone(), bytes: 0 });
+            let (kind, layout) = (StageKind::Zeros { mesh_axis }, now.clone());
+            stages.push(RedistributionStage { kind, layout, bytes: 0, is_chain: false });
         }
     }
     Some(stages)
@@ -187,7 +191,24 @@ fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> RedistributionStage {
             Collective::AllToAll
         })
     };
-    RedistributionStage { kind, layout: to.clone(), bytes }
+    let is_chain = match kind {
+        StageKind::Blocks(Collective::Broadcast) => {
+            from.mesh.size() == 1 && chain::is_chain(to.mesh.size(), meta.bytes() as u64)
+        }
+        StageKind::Blocks(Collective::AllGather) => gathered_axis(from, to)
+            .is_some_and(|axis| chain::is_chain(to.mesh.dims[axis], meta.bytes() as u64)),
+        _ => false,
+    };
+    RedistributionStage { kind, layout: to.clone(), bytes, is_chain }
+}
+
+/// Returns the mesh axis along which blocks are gathered, if it is the only one that changes.
+pub fn gathered_axis(from: &Layout, to: &Layout) -> Option<usize> {
+    let pairs = from.placements.iter().zip(&to.placements).enumerate();
+    let mut changed = pairs.filter(|(_, (before, after))| before != after);
+    let (axis, (before, after)) = changed.next()?;
+    let is_gather = before.shard_axis().is_some() && *after == Placement::Replicate;
+    (is_gather && changed.next().is_none()).then_some(axis)
 }
 
 /// Combines partial values along a mesh axis: into shards if `target` is `Shard` along a free axis,
@@ -202,6 +223,7 @@ fn combine(
 ) {
     let workers = now.mesh.dims[mesh_axis] as u64;
     let held = held_bytes(now, meta);
+    let is_chain = chain::is_chain(workers as usize, held / now.mesh.size() as u64);
     let taken: Vec<usize> = now.placements.iter().filter_map(Placement::shard_axis).collect();
     if let Placement::Shard { axis, .. } = target
         && !taken.contains(axis)
@@ -209,8 +231,17 @@ fn combine(
         now.placements[mesh_axis] = target.clone();
         let collective = Collective::ReduceScatter;
         let kind = StageKind::Combine { mesh_axis, reduction, collective };
-        let bytes = held / workers * (workers - 1);
-        return stages.push(RedistributionStage { kind, layout: now.clone(), bytes });
+        // In a chain, each block goes to the last slot, and back to the one that needs it.
+        let there = held / workers * (workers - 1);
+        let bytes = if is_chain { there + there / 2 } else { there };
+        return stages.push(RedistributionStage { kind, layout: now.clone(), bytes, is_chain });
+    }
+    if is_chain {
+        now.placements[mesh_axis] = Placement::Replicate;
+        let collective = Collective::AllReduce;
+        let kind = StageKind::Combine { mesh_axis, reduction, collective };
+        let bytes = 2 * (held / workers * (workers - 1));
+        return stages.push(RedistributionStage { kind, layout: now.clone(), bytes, is_chain });
     }
     // The longest free axis that has a part for every slot.
     let longest = (0..meta.shape.rank())
@@ -223,7 +254,7 @@ fn combine(
             let collective = Collective::ReduceScatter;
             let kind = StageKind::Combine { mesh_axis, reduction, collective };
             let bytes = held / workers * (workers - 1);
-            stages.push(RedistributionStage { kind, layout: now.clone(), bytes });
+            stages.push(RedistributionStage { kind, layout: now.clone(), bytes, is_chain });
             let mut whole = now.clone();
             whole.placements[mesh_axis] = Placement::Replicate;
             stages.push(blocks_stage(now, &whole, meta));
@@ -237,6 +268,7 @@ fn combine(
                 kind,
                 layout: now.clone(),
                 bytes: held * (workers - 1),
+                is_chain,
             });
         }
     }
@@ -254,7 +286,8 @@ fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Red
             let kind = StageKind::Combine { mesh_axis, reduction, collective };
             *now = to.clone();
             let bytes = senders * meta.bytes() as u64;
-            return stages.push(RedistributionStage { kind, layout: to.clone(), bytes });
+            let (layout, is_chain) = (to.clone(), false);
+            return stages.push(RedistributionStage { kind, layout, bytes, is_chain });
         }
         let taken: Vec<usize> = now.placements.iter().filter_map(Placement::shard_axis).collect();
         let parts = now.mesh.dims[mesh_axis];
@@ -268,119 +301,4 @@ fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Red
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use gt_ir::layout::Mesh;
-    use gt_ir::redistribute::Redistribution;
-    use gt_ir::{DType, Shape, SlotId};
-    use smallvec::{SmallVec, smallvec};
-
-    fn mesh(number: u32, slots: std::ops::Range<u32>) -> Arc<Mesh> {
-        let dims = smallvec![slots.len()];
-        Arc::new(Mesh { number, dims, slots: slots.map(SlotId).collect() })
-    }
-
-    fn sources(from: &Layout, to: &Layout, whole: Shape, rank: usize) -> Vec<(usize, Block)> {
-        Redistribution { from, to, whole }.sources(rank, to.block(whole, rank))
-    }
-
-    fn layout(mesh: &Arc<Mesh>, placement: Placement) -> Layout {
-        Layout { mesh: Arc::clone(mesh), placements: smallvec![placement] }
-    }
-
-    /// With T the size of the unsharded tensor: (n - 1) T for all-gather, reduce-scatter and
-    /// broadcast; twice that for all-reduce; (n - 1) / n T for all-to-all.
-    #[test]
-    fn bytes_are_the_known_optimum() {
-        let meta = Meta::new(DType::F32, Shape::new(&[64, 128]).unwrap());
-        let (n, whole) = (4, meta.bytes() as u64);
-        let four = mesh(1, 0..4);
-        let home = layout(&mesh(2, 0..1), Placement::Replicate);
-        let copies = layout(&four, Placement::Replicate);
-        let rows = layout(&four, Placement::balanced(0, 64, 4));
-        let columns = layout(&four, Placement::balanced(1, 128, 4));
-        let sums = layout(&four, Placement::Partial(Reduction::Sum));
-        let check = |from: &Layout, to: &Layout, bytes| {
-            assert_eq!(cost(from, to, meta), Some(bytes), "{from} to {to}");
-        };
-        check(&rows, &copies, (n - 1) * whole);
-        check(&rows, &columns, (n - 1) * whole / n);
-        check(&copies, &rows, 0);
-        check(&copies, &sums, 0);
-        check(&sums, &rows, (n - 1) * whole);
-        check(&sums, &copies, 2 * (n - 1) * whole);
-        check(&sums, &home, (n - 1) * whole);
-        check(&home, &copies, (n - 1) * whole);
-        check(&home, &rows, (n - 1) * whole / n);
-        check(&rows, &home, (n - 1) * whole / n);
-        let others = layout(&mesh(3, 4..6), Placement::balanced(0, 64, 2));
-        check(&rows, &others, whole);
-    }
-
-    /// Summands of one rank's row make up its block, never those of another row.
-    #[test]
-    fn partial_values_are_combined_within_their_mesh_row() {
-        let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
-        let grid = Arc::new(Mesh { number: 1, dims, slots: (0..6).map(SlotId).collect() });
-        let shape = Shape::new(&[5, 7]).unwrap();
-        for partial in 0..2 {
-            let along = |other: Placement| {
-                let mut placements: SmallVec<[Placement; 2]> = smallvec![other.clone(), other];
-                placements[partial] = Placement::Partial(Reduction::Sum);
-                Layout { mesh: Arc::clone(&grid), placements }
-            };
-            let length = grid.dims[1 - partial];
-            let kinds = [
-                Placement::Replicate,
-                Placement::balanced(0, 5, length),
-                Placement::balanced(1, 7, length),
-            ];
-            for (from, to) in kinds.iter().flat_map(|a| kinds.iter().map(move |b| (a, b))) {
-                let (from, to) = (along(from.clone()), along(to.clone()));
-                for rank in 0..6 {
-                    let found = sources(&from, &to, shape, rank);
-                    let total: usize = found.iter().map(|(_, block)| block.shape.numel()).sum();
-                    assert_eq!(total, to.block(shape, rank).shape.numel(), "{from} to {to}");
-                    for (source, _) in found {
-                        let row = |rank| grid.coordinate(rank, partial);
-                        assert_eq!(row(source), row(rank), "{from} to {to}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_element_is_received_once() {
-        let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
-        let grid = Arc::new(Mesh { number: 1, dims, slots: (0..6).map(SlotId).collect() });
-        let shape = Shape::new(&[5, 7]).unwrap();
-        let placements =
-            [Placement::Replicate, Placement::balanced(0, 5, 2), Placement::balanced(1, 7, 2)];
-        let other =
-            [Placement::Replicate, Placement::balanced(0, 5, 3), Placement::balanced(1, 7, 3)];
-        let layouts: Vec<Layout> = placements
-            .iter()
-            .flat_map(|a| other.iter().map(move |b| (a.clone(), b.clone())))
-            .filter(|(a, b)| a.shard_axis().is_none() || a.shard_axis() != b.shard_axis())
-            .map(|(a, b)| Layout { mesh: Arc::clone(&grid), placements: smallvec![a, b] })
-            .collect();
-        for from in &layouts {
-            for to in &layouts {
-                for rank in 0..6 {
-                    let need = to.block(shape, rank);
-                    let total: usize = sources(from, to, shape, rank)
-                        .iter()
-                        .map(|(source, block)| {
-                            assert_eq!(from.block(shape, *source).intersect(block), Some(*block));
-                            block.shape.numel()
-                        })
-                        .sum();
-                    assert_eq!(total, need.shape.numel(), "{from} to {to}");
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,275 @@
+//! Chains: exchanges in which blocks go from neighbour to neighbour ([`gt_ir::chain`]).
+//!
+//! What arrives is combined with the slot's own block and passed on at once, also while the lane
+//! computes something else: the slots behind it wait for it.
+
+use std::sync::Arc;
+
+use gt_ir::exchange::{Hop, Sender};
+use gt_ir::message::Failure;
+use gt_ir::sharding::Block;
+use gt_ir::{Content, Exchange, LaneId, Meta, Operand, Piece, SlotId, TransferId, WorkerId};
+use smallvec::smallvec;
+
+use super::Device;
+use super::exchange::{assemble_blocks, combining};
+use crate::engine::Engine;
+use crate::lane::Lane;
+use crate::lane::exchanges::{PendingChain, PieceResult};
+use crate::lost_workers::LostWorkers;
+use crate::work::Out;
+
+impl<E: Engine> Device<E> {
+    /// Begins a slot's part of a chain, and makes the output if all blocks have arrived.
+    pub fn begin_chain(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &LostWorkers,
+        exchange: &Exchange,
+        out: &mut Vec<Out>,
+    ) {
+        let transfer = exchange.transfer;
+        let input = self.exchange_input(lane, exchange);
+        if let Some((output, meta)) = exchange.output {
+            match self.exchange_without_room(lane, exchange) {
+                // The other slots need what passes through this one all the same.
+                Some(failure) => self.fail(lane, output, failure),
+                None => lane.store.wait_for(&mut self.held, output, meta.bytes() as u64),
+            }
+        }
+        let hops = exchange.hops.len();
+        let chain = PendingChain {
+            exchange: Arc::new(exchange.clone()),
+            input,
+            is_done: vec![false; hops],
+            parts: vec![None; hops],
+        };
+        lane.exchanges.chains.insert(transfer, chain);
+        for (index, hop) in exchange.hops.iter().enumerate() {
+            if let Sender::Own(block) = &hop.from {
+                let value = self.chain_block(lane, transfer, block);
+                self.pass_on(lane, lost, transfer, index, value, out);
+            }
+        }
+        for slot in exchange.neighbours().1 {
+            if let Some(failure) = self.lost_part(lane, lost, slot, exchange) {
+                self.break_chain(lane, lost, transfer, slot, &failure, out);
+            }
+        }
+        for piece in lane.exchanges.early.remove(&transfer).unwrap_or_default() {
+            self.take_chain_piece(lane, lost, piece, out);
+        }
+        self.finish_chain(lane, transfer);
+    }
+
+    /// Receives a block of a chain that has begun here; returns whether it completes a tensor.
+    pub fn take_chain_piece(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &LostWorkers,
+        piece: Piece,
+        out: &mut Vec<Out>,
+    ) -> bool {
+        let transfer = piece.transfer;
+        // An unexpected piece is dropped: its slot's blocks have failed already.
+        let Some(chain) = lane.exchanges.chains.get(&transfer) else { return false };
+        let Some(index) = chain.next_from(piece.from) else { return false };
+        let Hop { with, at, .. } = &chain.exchange.hops[index];
+        let shape = with.as_ref().or(at.as_ref()).map(|block| block.shape);
+        let dtype = chain.dtype();
+        let made = match piece.result {
+            Ok(Content::Data(data))
+                if shape.is_some_and(|shape| shape != data.shape)
+                    || dtype.is_some_and(|dtype| dtype != data.dtype) =>
+            {
+                let (dtype, shape) = (data.dtype, data.shape);
+                let reason =
+                    format!("a block of a chain is {dtype} {shape}, which is not expected");
+                Err(self.exchange_failure(&chain.exchange, reason))
+            }
+            Ok(Content::Data(data)) => {
+                let exchange = Arc::clone(&chain.exchange);
+                let made = self.guarded(|engine| engine.create(data));
+                made.map_err(|error| self.exchange_failure(&exchange, error.to_string()))
+            }
+            Ok(Content::Shared { .. } | Content::Stored(_) | Content::Published(_)) => {
+                let reason = "the values were not read by the driver".into();
+                Err(self.exchange_failure(&chain.exchange, reason))
+            }
+            Err(failure) => Err(Arc::new(failure)),
+        };
+        match made {
+            Ok(value) => self.pass_on(lane, lost, transfer, index, Ok(value), out),
+            // Nothing else of this slot counts: a block must not be taken for another one.
+            Err(failure) => self.break_chain(lane, lost, transfer, piece.from, &failure, out),
+        }
+        self.finish_chain(lane, transfer)
+    }
+
+    /// Fails the blocks that a lost worker has not sent.
+    pub fn lose_chains(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &LostWorkers,
+        worker: WorkerId,
+        out: &mut Vec<Out>,
+    ) {
+        let mut touched: Vec<TransferId> = lane.exchanges.chains.keys().copied().collect();
+        touched.sort_unstable();
+        for transfer in touched {
+            let Some(chain) = lane.exchanges.chains.get(&transfer) else { continue };
+            let exchange = Arc::clone(&chain.exchange);
+            for slot in exchange.neighbours().1 {
+                if lane.host(slot) == Some(worker)
+                    && let Some(failure) = self.lost_part(lane, lost, slot, &exchange)
+                {
+                    self.break_chain(lane, lost, transfer, slot, &failure, out);
+                }
+            }
+            self.finish_chain(lane, transfer);
+        }
+    }
+
+    /// Fails all blocks that a slot has not sent yet.
+    fn break_chain(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &LostWorkers,
+        transfer: TransferId,
+        from: SlotId,
+        failure: &Arc<Failure>,
+        out: &mut Vec<Out>,
+    ) {
+        while let Some(chain) = lane.exchanges.chains.get(&transfer)
+            && let Some(index) = chain.next_from(from)
+        {
+            self.pass_on(lane, lost, transfer, index, Err(Arc::clone(failure)), out);
+        }
+    }
+
+    /// Combines a block with the slot's own, sends it on, and notes it for the output.
+    fn pass_on(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        lost: &LostWorkers,
+        transfer: TransferId,
+        index: usize,
+        value: PieceResult<E::Tensor>,
+        out: &mut Vec<Out>,
+    ) {
+        let Some(chain) = lane.exchanges.chains.get_mut(&transfer) else { return };
+        chain.is_done[index] = true;
+        let exchange = Arc::clone(&chain.exchange);
+        let hop = &exchange.hops[index];
+        let value = match &hop.with {
+            None => value,
+            Some(block) => {
+                let own = self.chain_block(lane, transfer, block);
+                self.add(&exchange, block, value, own)
+            }
+        };
+        if !hop.to.is_empty() {
+            let result = match &value {
+                Ok(tensor) => self
+                    .guarded(|engine| engine.read(tensor))
+                    .map(Content::Data)
+                    .map_err(|error| self.plain_failure("send", error.to_string())),
+                Err(failure) => Err((**failure).clone()),
+            };
+            for &slot in &hop.to {
+                if self.events.is_on
+                    && let Some(block) = hop.with.or(hop.at)
+                {
+                    let meta = exchange.output.map(|(_, meta)| meta);
+                    self.emit_send(&exchange, slot, &block, meta);
+                }
+                let to = LaneId { slot, ..lane.id };
+                // A piece for a lost worker is dropped.
+                let worker = lane.host(slot).filter(|worker| lost.name(*worker).is_none());
+                if let Some(worker) = worker {
+                    let piece = Piece { transfer, from: lane.id.slot, to, result: result.clone() };
+                    out.push(Out::Worker(worker, piece));
+                }
+            }
+        }
+        if hop.at.is_some()
+            && let Some(chain) = lane.exchanges.chains.get_mut(&transfer)
+        {
+            chain.parts[index] = Some(value);
+        }
+    }
+
+    /// Returns a block of the chain's input on this slot.
+    fn chain_block(
+        &mut self,
+        lane: &Lane<E::Tensor>,
+        transfer: TransferId,
+        block: &Block,
+    ) -> PieceResult<E::Tensor> {
+        let Some(chain) = lane.exchanges.chains.get(&transfer) else {
+            unreachable!("a chain stays until its last hop is done")
+        };
+        let (tensor, meta) = chain.input.as_ref().map_err(Arc::clone)?;
+        let part = self.take_block(tensor, *meta, block);
+        part.map_err(|error| self.exchange_failure(&chain.exchange, error.to_string()))
+    }
+
+    /// Combines what came with the slot's own block, in this order. Of two failures the first in
+    /// program order is reported.
+    fn add(
+        &mut self,
+        exchange: &Exchange,
+        block: &Block,
+        came: PieceResult<E::Tensor>,
+        own: PieceResult<E::Tensor>,
+    ) -> PieceResult<E::Tensor> {
+        let (came, own) = match (came, own) {
+            (Ok(came), Ok(own)) => (came, own),
+            (Err(one), Err(other)) => {
+                return Err(if other.order() < one.order() { other } else { one });
+            }
+            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
+        };
+        let (Some(reduction), Some((_, meta))) = (exchange.reduction, exchange.output) else {
+            return Err(self.exchange_failure(exchange, "it combines nothing".into()));
+        };
+        let operation = combining(reduction, meta.dtype);
+        let meta = Meta::new(meta.dtype, block.shape);
+        let operands = smallvec![Operand::Tensor(came), Operand::Tensor(own)];
+        let sum = self.guarded(|engine| engine.run(operation, operands, &smallvec![], meta));
+        sum.map_err(|error| self.exchange_failure(exchange, error.to_string()))
+    }
+
+    /// Makes the output if all blocks have gone through; returns whether they have.
+    fn finish_chain(&mut self, lane: &mut Lane<E::Tensor>, transfer: TransferId) -> bool {
+        let is_complete = |chain: &PendingChain<E::Tensor>| chain.is_done.iter().all(|done| *done);
+        if !lane.exchanges.chains.get(&transfer).is_some_and(is_complete) {
+            return false;
+        }
+        let Some(PendingChain { exchange, parts, .. }) = lane.exchanges.chains.remove(&transfer)
+        else {
+            return false;
+        };
+        let Some((output, meta)) = exchange.output else { return true };
+        // The output may have been freed, or have failed, while it was pending.
+        if !lane.store.is_pending(output) {
+            return true;
+        }
+        let failures = parts.iter().flatten().filter_map(|part| part.as_ref().err());
+        let failed = failures.min_by_key(|failure| failure.order()).cloned();
+        let blocks: Vec<Block> = exchange.hops.iter().filter_map(|hop| hop.at).collect();
+        let parts = parts.into_iter().flatten().collect::<PieceResult<Vec<E::Tensor>>>();
+        let made = failed.map_or(parts, Err).and_then(|parts| {
+            self.guarded(|engine| assemble_blocks(engine, &blocks, parts, meta))
+                .map_err(|error| self.exchange_failure(&exchange, error.to_string()))
+        });
+        match made {
+            Ok(tensor) => {
+                let value = (output, tensor, meta, exchange.line);
+                self.keep(lane, value, exchange.input.into_iter());
+            }
+            Err(failure) => self.fail(lane, output, failure),
+        }
+        true
+    }
+}
