@@ -13,8 +13,8 @@ use crate::sharding::Block;
 /// Exchanges among up to this many slots go directly from each to each.
 const DIRECT: usize = 4;
 
-/// Up to this many slots, values of up to so many bytes do, too: a chain sends fewer messages, but one
-/// after the other.
+/// Up to this many slots, values of up to this many bytes do, too: a chain sends fewer messages, but
+/// one after the other.
 const DIRECT_IF_SMALL: (usize, u64) = (8, 64 << 10);
 
 /// The bytes of a block that goes through a chain by itself: while a slot adds to one, the next slot
@@ -24,7 +24,7 @@ const PIECE: usize = 128 << 10;
 /// The largest number of blocks into which values are cut.
 const PIECES: usize = 32;
 
-/// Returns whether an exchange of `bytes` of each slot among so many slots is a chain.
+/// Returns whether an exchange of `bytes` of each slot among this many slots is a chain.
 pub fn is_chain(slots: usize, bytes: u64) -> bool {
     let (few, small) = DIRECT_IF_SMALL;
     slots > DIRECT && (slots > few || bytes > small)

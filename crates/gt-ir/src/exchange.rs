@@ -62,7 +62,7 @@ pub struct Exchange {
     /// The tensor that the exchange makes on this slot, if any.
     pub output: Option<(TensorId, Meta)>,
     pub parts: Parts,
-    /// What goes through this slot if the exchange goes from neighbour to neighbour ([`crate::chain`]):
+    /// What goes through this slot if the exchange is a chain, from neighbour to neighbour:
     /// then `parts` is empty.
     pub hops: Vec<Hop>,
     /// How the received blocks are combined; `None` if each fills its own region of the output.
