@@ -30,6 +30,7 @@ _COMMANDS = {
     "record": "run a program, and record its session's stream into a file",
     "replay": "run such a stream again, anywhere, and compare its values",
     "convert": "convert a Hugging Face model folder into a GT checkpoint, or back",
+    "cluster": "start a server with workers here or by a scheduler, show it, end it",
     "key": "make a server key, or derive a key for a role or a user from one",
     "version": "print the version",
 }
@@ -40,6 +41,7 @@ _MODULES = {
     "server": "gt.server.__main__",
     "worker": "gt.worker.__main__",
     "convert": "gt.convert.__main__",
+    "cluster": "gt.cluster.command",
 }
 
 

@@ -49,14 +49,16 @@ pub struct DealerLink {
 #[derive(Clone, Copy, Default)]
 pub struct Wakeup<'a> {
     pub fd: Option<RawFd>,
-    pub socket: Option<&'a Socket>,
+    pub sockets: [Option<&'a Socket>; 2],
 }
 
 impl Wakeup<'_> {
     /// Whether a socket is readable; a descriptor is only checked by the poll itself.
     fn is_ready(&self) -> bool {
-        let events = self.socket.and_then(|socket| socket.get_events().ok());
-        events.is_some_and(|events| events.contains(PollEvents::POLLIN))
+        let has_events = |socket: &&Socket| {
+            socket.get_events().is_ok_and(|events| events.contains(PollEvents::POLLIN))
+        };
+        self.sockets.iter().flatten().any(has_events)
     }
 }
 
@@ -242,7 +244,7 @@ impl DealerLink {
         let is_short = limit < LEAST;
         let until = Instant::now() + if is_short { limit } else { LOOK };
         // A worker that waits while its device computes leaves the processor to that.
-        let computes = wake.fd.is_some() && wake.socket.is_some();
+        let computes = wake.fd.is_some() && wake.sockets[0].is_some();
         while (is_short || !self.quiet && !computes) && Instant::now() < until {
             if let Some(frames) = self.take()? {
                 return Ok(Some(frames));
@@ -279,7 +281,8 @@ impl DealerLink {
         let mut items =
             vec![self.socket.as_poll_item(zmq::POLLIN), self.monitor.as_poll_item(zmq::POLLIN)];
         items.extend(wake.fd.map(|fd| zmq::PollItem::from_fd(fd, zmq::POLLIN)));
-        items.extend(wake.socket.map(|socket| socket.as_poll_item(zmq::POLLIN)));
+        let sockets = wake.sockets.into_iter().flatten();
+        items.extend(sockets.map(|socket| socket.as_poll_item(zmq::POLLIN)));
         let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
         match zmq::poll(&mut items, limit) {
             Ok(_) | Err(zmq::Error::EINTR) => Ok(()),

@@ -1,8 +1,9 @@
 //! Links between workers, on which pieces of tensors are sent directly.
 //!
-//! Every worker listens. A link is one-way, from the sender of pieces to their receiver, and is
-//! opened with the first piece. All workers of a cluster have the same key pair, which proves to
-//! each end that the other is a worker.
+//! Every worker listens. A pair of workers has one link, in both directions: the first that has
+//! something to send opens it, and the other sends on it, too. (If both begin at the same moment there
+//! are two.) All workers of a cluster have the same key pair, which proves to each end that the other
+//! is a worker.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,28 +22,36 @@ use crate::gatekeeper::Gatekeeper;
 use crate::keys::{Key, KeyPair};
 use crate::monitor;
 use crate::parts::{self, Assembly};
-use crate::server::{LinkId, notify_of_lost_links, send_part, to_bytes};
+use crate::server::{LinkId, notify_of_lost_links, send_part, set_option, to_bytes};
 use crate::{HEARTBEAT, SILENCE};
 
-/// The time limit of the handshake with another worker.
+/// The time limit for the connection to another worker's machine, which answers by itself.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// The time limit of the handshake after that: the other worker may have to wait for a processor for
+/// long. If it has died, the server says so earlier.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
 
 /// The interval at which links are checked for failures.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// The number of descriptors that listening needs: for the context, the sockets, the address and
 /// one link.
-const DESCRIPTORS: usize = 12;
+const DESCRIPTORS: usize = 14;
 
 /// A worker's links with all other workers. Owned by one thread.
 pub struct PeerLinks {
-    context: Context,
-    incoming: Socket,
-    outgoing: BTreeMap<WorkerId, SendQueue>,
+    /// The links that other workers have opened.
+    accepting: Socket,
+    /// The links that this worker has opened, and their events.
+    dialing: Socket,
+    monitor: Socket,
+    /// The link to each worker.
+    routes: BTreeMap<WorkerId, Route>,
     addresses: BTreeMap<WorkerId, String>,
     endpoint: String,
-    pair: Option<KeyPair>,
-    monitors: u64,
+    /// How many links were opened.
+    dialed: u64,
     /// Messages that are still arriving.
     open: FxHashMap<LinkId, Assembly>,
     refusals: Refusals,
@@ -51,21 +60,30 @@ pub struct PeerLinks {
     _gatekeeper: Option<Gatekeeper>,
 }
 
-struct SendQueue {
-    socket: Socket,
-    monitor: Socket,
-    since: Instant,
-    state: LinkState,
+/// The link to a worker.
+struct Route {
+    link: LinkId,
+    kind: RouteKind,
+}
+
+enum RouteKind {
+    /// The other worker has opened it.
+    Accepted,
+    /// This one has opened it, to this endpoint.
+    Dialed { endpoint: String, since: Instant, state: DialState },
+    /// It has failed, or could not be opened; `is_new` until [`PeerLinks::failed`] has told so.
+    Failed { is_new: bool },
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum LinkState {
+enum DialState {
     Connecting,
+    /// The other machine has answered; the worker has not.
+    Connected,
     Open,
-    Failed,
 }
 
-/// An event on the incoming links.
+/// An event on a link.
 pub enum PeerEvent {
     Message { link: LinkId, frames: Vec<Bytes> },
     Disconnected(LinkId),
@@ -85,45 +103,36 @@ impl PeerLinks {
         descriptors::reserve("listening for other workers", DESCRIPTORS)?;
         let context = Context::try_new().map_err(during("opening a context"))?;
         let gatekeeper =
-            pair.map(|pair| Gatekeeper::for_workers(&context, pair.public)).transpose()?;
-        let mut incoming =
-            context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
-        let setup = || -> zmq::Result<()> {
-            incoming.set_linger(0)?;
-            incoming.set_maxmsgsize(parts::LONGEST)?;
-            incoming.set_handshake_ivl(5_000)?;
-            incoming.set_heartbeat_ivl(HEARTBEAT)?;
-            incoming.set_heartbeat_timeout(SILENCE)?;
-            incoming.set_rcvhwm(parts::UNDER_WAY)?;
-            if let Some(pair) = &pair {
-                incoming.set_curve_server(true)?;
-                incoming.set_curve_secretkey(&pair.secret)?;
-                incoming.set_zap_domain("gt")?;
-            }
-            Ok(())
-        };
-        setup().map_err(during("setting up the socket"))?;
-        notify_of_lost_links(&mut incoming)?;
+            pair.as_ref().map(|pair| Gatekeeper::for_workers(&context, pair.public)).transpose()?;
         let host = host.map_or_else(|| server.own_host(), str::to_string);
         let is_v6 = host.contains(':');
         let host = if is_v6 { format!("[{host}]") } else { host };
-        incoming.set_ipv6(is_v6).map_err(during("setting up the socket"))?;
-        incoming.bind(&format!("tcp://{host}:*")).map_err(|error| NetError::Listening {
+        let accepting = open(&context, pair.as_ref(), true, is_v6)?;
+        let dialing = open(&context, pair.as_ref(), false, is_v6)?;
+        let watch = || -> zmq::Result<Socket> {
+            dialing.monitor(MONITOR, 0xFFFF)?;
+            let monitor = context.socket(SocketType::PAIR)?;
+            monitor.set_linger(0)?;
+            monitor.connect(MONITOR)?;
+            Ok(monitor)
+        };
+        let monitor = watch().map_err(during("watching the links to other workers"))?;
+        accepting.bind(&format!("tcp://{host}:*")).map_err(|error| NetError::Listening {
             address: format!("{host} for other workers"),
             error,
         })?;
-        let endpoint = incoming
+        let endpoint = accepting
             .get_last_endpoint()
             .map_err(during("listening for other workers"))?
             .map_err(|_| NetError::BadAddress { given: host })?;
         Ok(PeerLinks {
-            context,
-            incoming,
-            outgoing: BTreeMap::new(),
+            accepting,
+            dialing,
+            monitor,
+            routes: BTreeMap::new(),
             addresses: BTreeMap::new(),
             endpoint,
-            pair,
-            monitors: 0,
+            dialed: 0,
             open: FxHashMap::default(),
             refusals: Refusals::default(),
             checked: Instant::now(),
@@ -138,7 +147,7 @@ impl PeerLinks {
 
     /// The wakeup of a thread that waits for messages.
     pub fn wakeup(&self) -> Wakeup<'_> {
-        Wakeup { socket: Some(&self.incoming), fd: None }
+        Wakeup { sockets: [Some(&self.accepting), Some(&self.dialing)], fd: None }
     }
 
     /// Registers the endpoint of another worker.
@@ -146,10 +155,27 @@ impl PeerLinks {
         self.addresses.insert(worker, endpoint);
     }
 
+    /// Notes that a link leads to a worker: it has sent a message on it. Messages to that worker take
+    /// it, if there is no other.
+    pub fn note_sender(&mut self, worker: WorkerId, link: &LinkId) {
+        let has_route = self.routes.get(&worker).is_some_and(|route| {
+            // A link that could not be opened does not matter if the other worker could.
+            !matches!(route.kind, RouteKind::Failed { is_new: false })
+        });
+        if !has_route && self.addresses.contains_key(&worker) && !is_dialed(link) {
+            self.routes.insert(worker, Route { link: link.clone(), kind: RouteKind::Accepted });
+        }
+    }
+
     /// Removes a lost worker.
     pub fn forget(&mut self, worker: WorkerId) {
         self.addresses.remove(&worker);
-        self.outgoing.remove(&worker);
+        if let Some(Route { kind: RouteKind::Dialed { endpoint, .. }, .. }) =
+            self.routes.remove(&worker)
+        {
+            // Fails if it has ended already.
+            let _ = self.dialing.disconnect(&endpoint);
+        }
     }
 
     /// Sends a message to another worker, queued until the link is open. Never blocks.
@@ -160,69 +186,91 @@ impl PeerLinks {
         let Some(endpoint) = self.addresses.get(&worker).cloned() else {
             return Err(NetError::BadAddress { given: format!("worker {worker}") });
         };
-        if !self.outgoing.contains_key(&worker) {
-            let link = self.open(&endpoint)?;
-            self.outgoing.insert(worker, link);
+        if !self.routes.contains_key(&worker) {
+            let route = self.dial(endpoint.clone())?;
+            self.routes.insert(worker, route);
         }
-        let link = &self.outgoing[&worker];
-        let lost = || {
-            let reason = "the other worker cannot be reached".to_string();
-            Err(NetError::Lost { address: endpoint.clone(), reason })
+        let route = &self.routes[&worker];
+        let socket = match route.kind {
+            RouteKind::Accepted => &self.accepting,
+            RouteKind::Dialed { .. } => &self.dialing,
+            RouteKind::Failed { .. } => return Err(unreachable(&endpoint)),
         };
-        if link.state == LinkState::Failed {
-            return lost();
-        }
-        match parts::cut(frames, |part| send_part(&link.socket, &part)) {
-            // The queue is unbounded, so EAGAIN means that the link is gone.
-            Err(zmq::Error::EAGAIN) => lost(),
+        // The id fails if the link has ended; the part then cannot fail.
+        let put = |part: Bytes| {
+            socket.send(&route.link[..], zmq::SNDMORE | zmq::DONTWAIT)?;
+            send_part(socket, &part)
+        };
+        match parts::cut(frames, put) {
+            // The queue is unbounded, so EAGAIN also means that the link has ended.
+            Err(zmq::Error::EHOSTUNREACH | zmq::Error::EAGAIN) => Err(unreachable(&endpoint)),
             result => result.map_err(during("sending to a worker")),
         }
     }
 
-    fn open(&mut self, endpoint: &str) -> Result<SendQueue, NetError> {
-        let socket = self.context.socket(SocketType::DEALER).map_err(during("opening a socket"))?;
-        self.monitors += 1;
-        let watch = format!("inproc://monitor-{}", self.monitors);
-        let setup = || -> zmq::Result<Socket> {
-            socket.set_linger(0)?;
-            socket.set_sndhwm(0)?;
-            socket.set_handshake_ivl(5_000)?;
-            socket.set_heartbeat_ivl(HEARTBEAT)?;
-            socket.set_heartbeat_timeout(SILENCE)?;
-            // Messages in flight on a lost link are lost, so the link is given up, not reconnected.
-            socket.set_reconnect_ivl(-1)?;
-            socket.set_ipv6(endpoint.contains('['))?;
-            if let Some(pair) = &self.pair {
-                socket.set_curve_serverkey(&pair.public)?;
-                socket.set_curve_publickey(&pair.public)?;
-                socket.set_curve_secretkey(&pair.secret)?;
-            }
-            socket.monitor(&watch, 0xFFFF)?;
-            let monitor = self.context.socket(SocketType::PAIR)?;
-            monitor.set_linger(0)?;
-            monitor.connect(&watch)?;
-            socket.connect(endpoint)?;
-            Ok(monitor)
-        };
-        let monitor = setup().map_err(during("connecting to a worker"))?;
-        Ok(SendQueue { socket, monitor, since: Instant::now(), state: LinkState::Connecting })
+    fn dial(&mut self, endpoint: String) -> Result<Route, NetError> {
+        self.dialed += 1;
+        let link = dialed_link(self.dialed);
+        let socket = &mut self.dialing;
+        socket
+            .set_ipv6(endpoint.contains('['))
+            .and_then(|()| set_option(socket, zmq_sys::ZMQ_CONNECT_ROUTING_ID as i32, &link))
+            .and_then(|()| socket.connect(&endpoint))
+            .map_err(during("connecting to a worker"))?;
+        let (since, state) = (Instant::now(), DialState::Connecting);
+        Ok(Route { link, kind: RouteKind::Dialed { endpoint, since, state } })
     }
 
     /// The workers whose links have failed since the last call.
     pub fn failed(&mut self) -> Vec<WorkerId> {
-        let mut failed = Vec::new();
         if self.checked.elapsed() < CHECK_EVERY {
-            return failed;
+            return Vec::new();
         }
         self.checked = Instant::now();
-        for (worker, link) in &mut self.outgoing {
-            let before = link.state;
-            link.look();
-            if link.state == LinkState::Failed && before != LinkState::Failed {
+        self.look();
+        let mut failed = Vec::new();
+        for (worker, route) in &mut self.routes {
+            if let RouteKind::Dialed { since, state, .. } = &route.kind {
+                let is_late = match state {
+                    DialState::Connecting => since.elapsed() > CONNECT_LIMIT,
+                    DialState::Connected => since.elapsed() > HANDSHAKE_LIMIT,
+                    DialState::Open => false,
+                };
+                if is_late {
+                    route.kind = RouteKind::Failed { is_new: true };
+                }
+            }
+            if let RouteKind::Failed { is_new } = &mut route.kind
+                && std::mem::take(is_new)
+            {
                 failed.push(*worker);
             }
         }
         failed
+    }
+
+    /// Updates the links that this worker has opened from the monitor's events.
+    fn look(&mut self) {
+        while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
+            let Ok(frames) = self.monitor.recv_multipart(0) else { break };
+            let [event, at] = &frames[..] else { continue };
+            let Some((event, _)) = monitor::parse(event) else { continue };
+            let of = self.routes.values_mut().find(|route| {
+                matches!(&route.kind, RouteKind::Dialed { endpoint, .. } if endpoint.as_bytes() == at)
+            });
+            let Some(route) = of else { continue };
+            let RouteKind::Dialed { state, .. } = &mut route.kind else { continue };
+            match event {
+                SocketEvent::CONNECTED => *state = DialState::Connected,
+                SocketEvent::HANDSHAKE_SUCCEEDED => *state = DialState::Open,
+                SocketEvent::HANDSHAKE_FAILED_AUTH
+                | SocketEvent::HANDSHAKE_FAILED_PROTOCOL
+                | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL
+                | SocketEvent::DISCONNECTED
+                | SocketEvent::CLOSED => route.kind = RouteKind::Failed { is_new: true },
+                _ => {}
+            }
+        }
     }
 
     /// Returns a message for the log about links that were refused for lack of descriptors.
@@ -230,63 +278,102 @@ impl PeerLinks {
         self.refusals.report()
     }
 
-    /// Returns the next event on incoming links, if any.
+    /// Returns the next event, if any.
     pub fn try_receive(&mut self) -> Result<Option<PeerEvent>, NetError> {
-        loop {
-            let events = self.incoming.get_events().map_err(during("receiving"))?;
-            if !events.contains(PollEvents::POLLIN) {
-                return Ok(None);
-            }
-            let mut first = zmq::Message::new();
-            match self.incoming.recv(&mut first, zmq::DONTWAIT) {
-                Ok(()) => {}
-                Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
-                Err(error) => return Err(NetError::Socket { action: "receiving", error }),
-            }
-            let link = first.to_vec();
-            let mut part = zmq::Message::new();
-            self.incoming.recv(&mut part, 0).map_err(during("receiving"))?;
-            if part.is_empty() {
-                self.open.remove(&link);
-                return Ok(Some(PeerEvent::Disconnected(link)));
-            }
-            let mut assembly = self.open.remove(&link).unwrap_or_default();
-            match assembly.take(to_bytes(part)) {
-                Ok(Some(frames)) => return Ok(Some(PeerEvent::Message { link, frames })),
-                Ok(None) => drop(self.open.insert(link, assembly)),
-                // Unannounced parts are dropped, like messages that do not decode.
-                Err(_) => {}
+        for socket in [&self.accepting, &self.dialing] {
+            loop {
+                let events = socket.get_events().map_err(during("receiving"))?;
+                if !events.contains(PollEvents::POLLIN) {
+                    break;
+                }
+                let mut first = zmq::Message::new();
+                match socket.recv(&mut first, zmq::DONTWAIT) {
+                    Ok(()) => {}
+                    Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => break,
+                    Err(error) => return Err(NetError::Socket { action: "receiving", error }),
+                }
+                let link = first.to_vec();
+                let mut part = zmq::Message::new();
+                socket.recv(&mut part, 0).map_err(during("receiving"))?;
+                if part.is_empty() {
+                    self.open.remove(&link);
+                    let lost = self.routes.values_mut().find(|route| route.link == link);
+                    if let Some(route) = lost {
+                        route.kind = RouteKind::Failed { is_new: true };
+                    }
+                    return Ok(Some(PeerEvent::Disconnected(link)));
+                }
+                let mut assembly = self.open.remove(&link).unwrap_or_default();
+                match assembly.take(to_bytes(part)) {
+                    Ok(Some(frames)) => return Ok(Some(PeerEvent::Message { link, frames })),
+                    Ok(None) => drop(self.open.insert(link, assembly)),
+                    // Unannounced parts are dropped, like messages that do not decode.
+                    Err(_) => {}
+                }
             }
         }
+        Ok(None)
     }
 }
 
-impl Drop for SendQueue {
+impl Drop for PeerLinks {
     fn drop(&mut self) {
-        monitor::stop(&mut self.socket);
+        monitor::stop(&mut self.dialing);
     }
 }
 
-impl SendQueue {
-    /// Updates the state from the monitor's events.
-    fn look(&mut self) {
-        while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
-            let Ok(frames) = self.monitor.recv_multipart(0) else { break };
-            let Some((event, _)) = frames.first().and_then(|frame| monitor::parse(frame)) else {
-                continue;
-            };
-            match event {
-                SocketEvent::HANDSHAKE_SUCCEEDED => self.state = LinkState::Open,
-                SocketEvent::HANDSHAKE_FAILED_AUTH
-                | SocketEvent::HANDSHAKE_FAILED_PROTOCOL
-                | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL
-                | SocketEvent::DISCONNECTED
-                | SocketEvent::CLOSED => self.state = LinkState::Failed,
-                _ => {}
+/// The endpoint of the events of the links that this worker opens.
+const MONITOR: &str = "inproc://monitor-of-peers";
+
+/// Opens a socket for links, as the end that accepts them or as the one that opens them.
+fn open(
+    context: &Context,
+    pair: Option<&KeyPair>,
+    accepts: bool,
+    is_v6: bool,
+) -> Result<Socket, NetError> {
+    let mut socket = context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
+    let setup = || -> zmq::Result<()> {
+        socket.set_linger(0)?;
+        socket.set_maxmsgsize(parts::LONGEST)?;
+        socket.set_handshake_ivl(HANDSHAKE_LIMIT.as_millis() as i32)?;
+        socket.set_heartbeat_ivl(HEARTBEAT)?;
+        socket.set_heartbeat_timeout(SILENCE)?;
+        socket.set_rcvhwm(parts::UNDER_WAY)?;
+        socket.set_sndhwm(0)?;
+        socket.set_backlog(1024)?;
+        socket.set_router_mandatory(true)?;
+        // Messages in flight on a lost link are lost, so the link is given up, not reconnected.
+        socket.set_reconnect_ivl(-1)?;
+        socket.set_ipv6(is_v6)?;
+        if let Some(pair) = pair {
+            if accepts {
+                socket.set_curve_server(true)?;
+                socket.set_zap_domain("gt")?;
+            } else {
+                socket.set_curve_serverkey(&pair.public)?;
+                socket.set_curve_publickey(&pair.public)?;
             }
+            socket.set_curve_secretkey(&pair.secret)?;
         }
-        if self.state == LinkState::Connecting && self.since.elapsed() > CONNECT_LIMIT {
-            self.state = LinkState::Failed;
-        }
-    }
+        Ok(())
+    };
+    setup().map_err(during("setting up the socket"))?;
+    notify_of_lost_links(&mut socket)?;
+    Ok(socket)
+}
+
+/// The id of the link with a number that this worker opens. ZeroMQ's own ids, of links that others
+/// open, have five bytes.
+fn dialed_link(number: u64) -> LinkId {
+    [&b"d"[..], &number.to_le_bytes()].concat()
+}
+
+fn is_dialed(link: &LinkId) -> bool {
+    link.first() == Some(&b'd')
+}
+
+fn unreachable(endpoint: &str) -> NetError {
+    let reason = "the other worker cannot be reached".to_string();
+    NetError::Lost { address: endpoint.to_string(), reason }
 }

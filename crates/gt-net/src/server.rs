@@ -393,7 +393,7 @@ pub(crate) fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> 
 }
 
 /// Sets an option that the bindings lack.
-fn set_option(socket: &mut Socket, option: i32, value: &[u8]) -> zmq::Result<()> {
+pub(crate) fn set_option(socket: &mut Socket, option: i32, value: &[u8]) -> zmq::Result<()> {
     // SAFETY: the socket is open, and the option takes a pointer to `length` bytes, which live through
     // the call.
     let status = unsafe {

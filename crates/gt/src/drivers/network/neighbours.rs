@@ -21,7 +21,7 @@ pub struct Neighbours {
     machines: BTreeMap<WorkerId, String>,
     /// Includes lost workers, as their pieces may still arrive.
     names: BTreeMap<WorkerId, String>,
-    /// The worker at the other end of each incoming link.
+    /// The worker at the other end of each link on which messages have arrived.
     links: FxHashMap<LinkId, WorkerId>,
     /// What was sent recently, to be reported if the link fails.
     sent: BTreeMap<WorkerId, VecDeque<SentPiece>>,
@@ -216,7 +216,12 @@ impl Neighbours {
     }
 
     fn is_from(&mut self, link: &LinkId, worker: WorkerId) -> bool {
-        worker != self.own && *self.links.entry(link.clone()).or_insert(worker) == worker
+        let is_from =
+            worker != self.own && *self.links.entry(link.clone()).or_insert(worker) == worker;
+        if is_from {
+            self.peers.note_sender(worker, link);
+        }
+        is_from
     }
 
     /// Maps the data of a snapshot's values. Values that cannot be mapped are left out.
