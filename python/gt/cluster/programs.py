@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+#: What starts a worker without importing the whole package.
+_START = Path(__file__).resolve().parents[1] / "worker" / "start.py"
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,14 @@ def server_command(
 def worker_command(
     *, address: str, name: str, wait: float, options: Sequence[str], python: str | None = None
 ) -> list[str]:
-    """Return the command of a worker that waits for the server for some seconds."""
-    return [
-        *(python or sys.executable, "-m", "gt.worker", "--address", address, "--id", name),
-        *("--wait", f"{wait:g}", *options),
-    ]
+    """Return the command of a worker that waits for the server for some seconds.
+
+    Args:
+        address: the server's address.
+        name: the worker's name.
+        wait: how long it waits for the server to listen.
+        options: further options.
+        python: the Python of another machine; this one's starts faster.
+    """
+    program = [python, "-m", "gt.worker"] if python else [sys.executable, str(_START)]
+    return [*program, "--address", address, "--id", name, "--wait", f"{wait:g}", *options]

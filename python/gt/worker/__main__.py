@@ -141,6 +141,14 @@ def main(argv: list[str] | None = None) -> int:
         return 0
 
 
+def backend_of(argv: list[str]) -> str | None:
+    """Return the engine that a command line names."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--backend")
+    backend: str | None = parser.parse_known_args(argv)[0].backend
+    return backend
+
+
 def wait_for_server(address: str, limit: float) -> None:
     """Wait until a server listens at an address, or the limit in seconds is over."""
     until = time.monotonic() + limit

@@ -6,17 +6,28 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
-/// Returns an address, for the function `name`.
+/// Returns an address, for the function `name`: that of a cluster, or the local one of a tunnel to a
+/// server that ssh reaches.
 pub fn parse_address(name: &str, address: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = address.cast::<PyString>() {
-        return text.extract();
+        let text: String = text.extract()?;
+        return match text.starts_with("ssh://") {
+            true => {
+                let module = address.py().import("gt.session.tunnel")?;
+                module.getattr("open_tunnel")?.call1((text,))?.extract()
+            }
+            false => Ok(text),
+        };
+    }
+    if address.hasattr("scale")? {
+        return address.getattr("address")?.extract();
     }
     let hint = match address.cast::<PyInt>() {
         Ok(port) => format!("gt.{name}('localhost:{port}')"),
         Err(_) => format!("gt.{name}('HOST:PORT')"),
     };
     Err(PyTypeError::new_err(format!(
-        "{name}: the address is {}, expected a string 'HOST:PORT' or 'ipc:///PATH'\n  hint: {hint}",
+        "{name}: the address is {}, expected a string 'HOST:PORT', 'ipc:///PATH', 'file:///PATH' or 'ssh://LOGIN', or a cluster\n  hint: {hint}",
         address.repr()?
     )))
 }
