@@ -1,0 +1,249 @@
+"""One login to a machine with the user's own ssh, over which connections and commands run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from functools import cache
+from pathlib import Path
+
+from gt.session import ssh_guard
+
+#: How long a login may take, in seconds: without a terminal, and with one, where ssh asks.
+_LOGIN_WITHIN = (45.0, 180.0)
+
+#: How long a command on the other side may take, in seconds.
+_COMMAND_WITHIN = 20.0
+
+#: The first and the longest pause between logins that fail, in seconds.
+_PAUSE = (0.5, 30.0)
+
+#: What runs there with a terminal, for which ssh sends small packets at once. It ends with the
+#: login.
+_HELD = "exec cat > /dev/null"
+
+
+class SshLogin:
+    """A login that is made when it is needed, again after it was lost, and ends with this process.
+
+    If the user has a control master (`ControlMaster` in ~/.ssh/config) for that machine, that one
+    is used. All methods may be called from any thread.
+    """
+
+    def __init__(self, name: str, login: str, port: int | None, folder: Path):
+        """Log in later.
+
+        Args:
+            name: what messages begin with.
+            login: `[USER@]HOST`.
+            port: the port of the ssh server, or None.
+            folder: a private folder for the control socket, which is removed at the end.
+        """
+        self._name, self._folder = name, folder
+        self._to = [*(("-p", str(port)) if port is not None else ()), login]
+        self._control = folder / "c"
+        self._lock = threading.Lock()
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._is_shared = False
+        self._pause, self._next = 0.0, 0.0
+
+    def ensure(self) -> None:
+        """Log in, unless a login is open.
+
+        Raises:
+            ConnectionError: it is refused, or the machine cannot be reached.
+        """
+        with self._lock:
+            if self._is_open():
+                return
+            # A login that is refused again and again looks like an attack.
+            time.sleep(max(0.0, self._next - time.monotonic()))
+            self._pause = min(max(2 * self._pause, _PAUSE[0]), _PAUSE[1])
+            self._next = time.monotonic() + self._pause
+            self._log_in()
+            self._pause = self._next = 0.0
+
+    def run(self, command: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of sh there; return it with its output, which no file has.
+
+        Raises:
+            ConnectionError: there is no login, or it takes too long.
+        """
+        self.ensure()
+        line = [*ssh_command(), "-T", *self._over(), *self._to, f"sh -c {shlex.quote(command)}"]
+        try:
+            return subprocess.run(
+                line,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_COMMAND_WITHIN,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise ConnectionError(
+                f"{self._name}: a command there took more than {_COMMAND_WITHIN:g} s"
+            ) from None
+
+    def forward(self, server: str, end: int, errors: int) -> subprocess.Popen[bytes]:
+        """Start to carry a socket's data to and from `HOST:PORT`, as reached from there.
+
+        Args:
+            server: where to connect to.
+            end: the socket's descriptor.
+            errors: a descriptor for what ssh says.
+
+        Raises:
+            ConnectionError: there is no login.
+        """
+        self.ensure()
+        line = [*ssh_command(), *self._over(), "-o", "ClearAllForwardings=no", "-W", server]
+        return subprocess.Popen(
+            [*line, *self._to], stdin=end, stdout=end, stderr=errors, start_new_session=True
+        )
+
+    def descriptors(self) -> list[int]:
+        """Return the descriptors that a forked child closes, so that this process alone has them."""
+        guard = self._guard
+        return [guard.stdin.fileno()] if guard is not None and guard.stdin is not None else []
+
+    def close(self) -> None:
+        """End the login and remove the folder."""
+        with self._lock:
+            if self._guard is None:
+                self._start_guard([])
+            assert self._guard is not None and self._guard.stdin is not None
+            self._guard.stdin.close()
+            self._guard.wait(5)
+            self._guard = None
+
+    def _over(self) -> list[str]:
+        """Return the options of a connection over the login."""
+        if self._is_shared:
+            return ["-o", "ControlMaster=no", "-o", "BatchMode=yes"]
+        # If the login is lost, this must not make another one.
+        alone = ("ControlMaster=no", "BatchMode=yes", "ProxyCommand=false", "RemoteCommand=none")
+        return ["-S", str(self._control), *(text for of in alone for text in ("-o", of))]
+
+    def _is_open(self) -> bool:
+        if self._guard is None or self._guard.poll() is not None:
+            return False
+        return self._has_master() if self._is_shared else self._control.exists()
+
+    def _has_master(self) -> bool:
+        line = [*ssh_command(), "-O", "check", *self._to]
+        pipes = {"stdin": subprocess.DEVNULL, "capture_output": True}
+        try:
+            return subprocess.run(line, timeout=5, **pipes).returncode == 0  # type: ignore[call-overload,no-any-return]
+        except subprocess.TimeoutExpired:
+            return False
+
+    def _log_in(self) -> None:
+        self._drop_guard()
+        self._is_shared = self._has_master()
+        if self._is_shared:
+            self._start_guard([])
+            return
+        options = [
+            *("-M", "-S", str(self._control), "-o", f"BatchMode={'no' if _asks() else 'yes'}"),
+            *("-o", "ControlPersist=no", "-o", "ClearAllForwardings=yes"),
+            *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+            *("-o", "ForwardX11=no", "-o", "ForwardAgent=no", "-o", "RemoteCommand=none"),
+            *("-o", "PermitLocalCommand=no", "-o", "ConnectTimeout=20", "-e", "none"),
+            *(("-o", "ObscureKeystrokeTiming=no") if _version() >= (9, 5) else ()),
+        ]
+        status = self._try(["-tt", *options, *self._to, _HELD])
+        if status not in (None, 255):
+            # The account may forward, but not run commands.
+            status = self._try(["-N", *options, *self._to])
+        if status is not None:
+            raise ConnectionError(f"{self._name}: ssh ended with status {status}{self._said()}")
+
+    def _try(self, options: list[str]) -> int | None:
+        """Log in; return ssh's status if it has ended, or None."""
+        self._control.unlink(missing_ok=True)
+        guard = self._start_guard([*ssh_command(), *options])
+        limit = _LOGIN_WITHIN[_asks()]
+        until = time.monotonic() + limit
+        while not self._control.exists():
+            if guard.poll() is not None:
+                return guard.returncode
+            if time.monotonic() > until:
+                said = self._said()
+                self._drop_guard()
+                raise ConnectionError(f"{self._name}: no login in {limit:g} s{said}")
+            time.sleep(0.01)
+        # A session that is not permitted ends at once.
+        time.sleep(0.05)
+        return guard.poll()
+
+    def _start_guard(self, command: list[str]) -> subprocess.Popen[bytes]:
+        script = [sys.executable, "-I", "-S", ssh_guard.__file__, str(self._folder), *command]
+        self._guard = subprocess.Popen(script, stdin=subprocess.PIPE)
+        return self._guard
+
+    def _drop_guard(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is None or guard.stdin is None:
+            return
+        try:
+            guard.stdin.write(ssh_guard.KEEP)
+            guard.stdin.close()
+        except BrokenPipeError:
+            pass  # It has ended.
+        guard.wait(5)
+
+    def _said(self) -> str:
+        """Return what ssh said, indented, to follow a line of an error."""
+        try:
+            text = (self._folder / "ssh.log").read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return indented(text)
+
+
+def indented(text: str) -> str:
+    """Return the last lines of what ssh said, indented, to follow a line of an error."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "".join(f"\n  {line}" for line in lines[-10:])
+
+
+def ssh_command() -> list[str]:
+    """Return the command of ssh: `GT_SSH`, or `ssh`."""
+    return shlex.split(os.environ.get("GT_SSH") or "ssh")
+
+
+def _asks() -> bool:
+    """Return whether there is a terminal where ssh can ask."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        # A program in the background would be stopped.
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+@cache
+def _version() -> tuple[int, int]:
+    """Return ssh's version.
+
+    Raises:
+        ConnectionError: there is no ssh.
+    """
+    try:
+        shown = subprocess.run(
+            [*ssh_command(), "-V"], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+    except OSError as error:
+        raise ConnectionError(f"ssh cannot be run: {error}") from None
+    found = re.search(r"OpenSSH_(?:for_Windows_)?(\d+)\.(\d+)", shown.stderr + shown.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
