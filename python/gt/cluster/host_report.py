@@ -7,7 +7,6 @@ the address that a server publishes in it, if one serves there already.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -23,19 +22,13 @@ def main(folder: str) -> None:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     (path / "logs").mkdir(mode=0o700, exist_ok=True)
     address = path / "address"
-    published = None
-    if address.exists():
-        if _gt.is_listening(f"file://{address}"):
-            published = address.read_text().strip()
-        else:
-            # Its server was killed.
-            address.unlink(missing_ok=True)
+    is_used = address.exists() and _gt.is_listening(f"file://{address}")
+    published = address.read_text().strip() if is_used else None
     print(
         json.dumps(
             {
                 "version": gt.__version__,
                 "gpus": len(gpus()),
-                "cores": os.cpu_count(),
                 "folder": str(path),
                 "published": published,
             }

@@ -33,7 +33,7 @@ class Local(Cluster):
         workers: the number of workers. On a machine with GPUs, the first workers have one each.
         engine: the engine of the workers: native, pytorch, numpy, jax or module:Class.
         threads: the threads of each worker; the machine's, divided equally, if it is None.
-        memory: the memory for the tensors of each worker, such as "16GB"; equal parts if it is None.
+        memory: the memory for the tensors of each worker, such as "16GB"; None for equal parts.
         name: the name of the cluster in messages.
         folder: where key, address and logs are; a temporary folder if it is None.
         server_options: further options of `gt server`.

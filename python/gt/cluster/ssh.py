@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 import secrets
-import shlex
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,13 +12,11 @@ from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
 from gt.cluster.event_loop import EventLoop
 from gt.cluster.programs import WorkerOptions
-from gt.cluster.ssh_commands import RemotePython, labels, node_arguments, server_arguments
+from gt.cluster.ssh_commands import RemotePython, labels
 from gt.cluster.ssh_host import SshHost, client
-from gt.cluster.ssh_program import RemoteProgram
+from gt.cluster.ssh_plan import SshPlan
+from gt.cluster.ssh_run import SshRun
 from gt.cluster.status import read_status
-
-#: How long the server may take to publish its address, in seconds.
-_PUBLISH_WITHIN = 60.0
 
 #: How long everything may take to end, in seconds.
 _END_WITHIN = 15.0
@@ -47,11 +42,11 @@ class Ssh(Cluster):
         workers_per_host: the number of workers on each; None for one for each GPU, or one.
         engine: the engine of the workers: native, pytorch, numpy, jax or module:Class.
         threads: the threads of each worker; the machine's, divided equally, if it is None.
-        memory: the memory for the tensors of each worker, such as "16GB"; equal parts if it is None.
+        memory: the memory for the tensors of each worker, such as "16GB"; None for equal parts.
         name: the name of the cluster in messages and folders.
-        folder: where the logs are on the hosts; None for a new folder in ~/.cache/gt/clusters, which
+        folder: where the logs are on the hosts; None for a new one in ~/.cache/gt/clusters, which
             is removed at the end.
-        listen: the address of the server's host at which the server listens. Workers must reach it.
+        listen: the address of the server's host at which the server listens; workers reach it.
         tunnel: whether this program reaches the server through ssh; None where it cannot directly.
         lease: the seconds after which all ends when the hosts do not hear of this program, because
             the network is cut without a word, or the program is stopped; None for never.
@@ -97,24 +92,27 @@ class Ssh(Cluster):
         if server not in hosts:
             raise ValueError(f"server_host is '{server}', expected one of {', '.join(hosts)}")
         super().__init__(len(hosts), name, None)
-        self._python = RemotePython(python, dict(environment or {}))
-        self._hosts = [
-            SshHost(host, label, self._python, connect or {})
+        runner = RemotePython(python, dict(environment or {}))
+        all_hosts = [
+            SshHost(host, label, runner, connect or {})
             for host, label in zip(hosts, labels(hosts), strict=True)
         ]
-        self._server_host = self._hosts[list(hosts).index(server)]
-        self._per_host, self._listen, self._lease = workers_per_host, listen, lease
-        self._options = WorkerOptions(engine, threads, memory, worker_options).arguments()
-        self._server_options = list(server_options)
-        self._tunnel, self._is_own_folder = tunnel, folder is None
         readable = re.sub(r"[^\w.-]", "-", self.name)
-        self._remote = folder or f"~/.cache/gt/clusters/{readable}-{secrets.token_hex(4)}"
+        self._plan = SshPlan(
+            hosts=all_hosts,
+            server_host=all_hosts[list(hosts).index(server)],
+            python=runner,
+            folder=folder or f"~/.cache/gt/clusters/{readable}-{secrets.token_hex(4)}",
+            is_own_folder=folder is None,
+            workers_per_host=workers_per_host,
+            listen=listen,
+            lease=lease,
+            options=WorkerOptions(engine, threads, memory, worker_options).arguments(),
+            server_options=list(server_options),
+        )
+        self._tunnel = tunnel
         self._loop: EventLoop | None = None
-        self._server: RemoteProgram | None = None
-        self._nodes: dict[str, RemoteProgram] = {}
-        self._failures: dict[str, str] = {}
-        self._server_address = ""
-        self._starts = 0
+        self._run: SshRun | None = None
 
     def script(self) -> str:
         """Return the commands that `start` runs, a line for each, after the host.
@@ -122,129 +120,45 @@ class Ssh(Cluster):
         Each has the key from its standard input. Before the start, the server's address and the
         hosts' home folders are not known.
         """
-        server = self._server_host
-        lines = [(server, self._server_arguments(), f"{self._folder_of(server)}/logs/server.log")]
-        for host in self._hosts[: self.size]:
-            log = f"{self._folder_of(host)}/logs/{host.label}-node.log"
-            lines.append((host, self._node_arguments(host, host.label), log))
-        return "".join(
-            f"ssh {host.text} {shlex.quote(self._python.line(arguments, log))}\n"
-            for host, arguments, log in lines
-        )
+        return self._plan.script(self.size)
 
     def logs(self, lines: int | None = None) -> dict[str, str]:
         """Return the last lines of each process's log, or all, by the name of the process."""
-        return self._events.run(self._read_logs(lines))
+        loop, run = self._running
+        return loop.run(run.read_logs(lines))
 
     @property
-    def _events(self) -> EventLoop:
-        if self._loop is None:
+    def _running(self) -> tuple[EventLoop, SshRun]:
+        if self._loop is None or self._run is None:
             raise ClusterError(f"the ssh cluster '{self.name}' is not started: call start()")
-        return self._loop
-
-    def _folder_of(self, host: SshHost) -> str:
-        return host.folder or self._remote
-
-    def _server_arguments(self) -> list[str]:
-        return server_arguments(
-            listen=self._listen,
-            folder=self._folder_of(self._server_host),
-            workers=self._expected_workers(),
-            silence=self._lease,
-            options=self._server_options,
-        )
-
-    def _node_arguments(self, host: SshHost, name: str) -> list[str]:
-        return node_arguments(
-            address=self._server_address or "ADDRESS",
-            folder=self._folder_of(host),
-            name=name,
-            workers=self._per_host,
-            silence=self._lease,
-            options=self._options,
-        )
+        return self._loop, self._run
 
     def _expected_workers(self) -> int:
-        return sum(self._per_host or host.gpus or 1 for host in self._hosts[: self.size])
-
-    @property
-    def _beat(self) -> float:
-        return 5.0 if self._lease is None else min(self._lease / 5, 5.0)
+        return self._plan.workers(self.size)
 
     def _launch(self) -> None:
         client()
-        self._loop = EventLoop("gt-ssh")
-        self._failures.clear()
-        self._loop.run(self._start_all())
-        address = self._local_address()
-        draft = self.folder.path / "address-new"
-        draft.write_text(f"{address}\n")
-        draft.rename(self.folder.address)
-
-    async def _start_all(self) -> None:
-        used = {self._server_host, *self._hosts[: self.size]}
-        prepared = [asyncio.create_task(host.prepare(self._remote)) for host in used]
+        key, address = self.folder.key.read_text().strip(), self.folder.address
+        # Clients need not wait for a server that has ended.
+        run = SshRun(self._plan, key, on_end=lambda: address.unlink(missing_ok=True))
+        loop = EventLoop("gt-ssh")
+        self._loop, self._run = loop, run
         try:
-            await asyncio.gather(*prepared)
-        finally:
-            for task in prepared:
-                task.cancel()
-        server = self._server_host
-        key = self.folder.key.read_text().strip()
-        program = RemoteProgram(
-            server,
-            self._server_arguments(),
-            what="the server",
-            log=f"{server.folder}/logs/server.log",
-            beat=self._beat,
-        )
-        self._server = program
-        await program.start(key)
-        self._server_address = await self._await_address(program)
-        await asyncio.gather(*(self._start_node(host) for host in self._hosts[: self.size]))
-        asyncio.create_task(self._withdraw(program))
+            loop.run(run.start(self.size))
+        except ClusterError as error:
+            raise ClusterError(
+                f"the ssh cluster '{self.name}' did not start: {error}"
+            ) from error.__cause__
+        draft = self.folder.path / "address-new"
+        draft.write_text(f"{self._local_address(loop, run)}\n")
+        draft.rename(address)
 
-    async def _await_address(self, program: RemoteProgram) -> str:
-        path = shlex.quote(f"{program.host.folder}/address")
-        line = f"sh -c {shlex.quote(f'until [ -s {path} ]; do sleep 0.1; done; cat {path}')}"
-        published = asyncio.create_task(program.host.run(line, _PUBLISH_WITHIN))
-        ended = asyncio.create_task(program.has_ended.wait())
-        await asyncio.wait([published, ended], return_when=asyncio.FIRST_COMPLETED)
-        ended.cancel()
-        if not published.done():
-            published.cancel()
-            raise ClusterError(f"the ssh cluster '{self.name}' did not start: {program.failure}")
-        return published.result()[1].strip()
-
-    async def _start_node(self, host: SshHost) -> None:
-        await host.prepare(self._remote)
-        self._starts += 1
-        old = self._nodes.get(host.label)
-        # Those that leave keep their names until they have.
-        name = host.label if old is None else f"{host.label}.{self._starts}"
-        node = RemoteProgram(
-            host,
-            self._node_arguments(host, name),
-            what="its workers' program",
-            log=f"{host.folder}/logs/{name}-node.log",
-            beat=self._beat,
-        )
-        self._nodes[host.label] = node
-        self._failures.pop(host.label, None)
-        await node.start(self.folder.key.read_text().strip())
-
-    async def _withdraw(self, server: RemoteProgram) -> None:
-        """Withdraw the address when the server has ended: clients need not wait for it."""
-        await server.has_ended.wait()
-        if self._folder is not None:
-            self._folder.address.unlink(missing_ok=True)
-
-    def _local_address(self) -> str:
+    def _local_address(self, loop: EventLoop, run: SshRun) -> str:
         """Return the address at which this program reaches the server."""
-        address = self._server_address
-        if self._tunnel or (self._tunnel is None and not self._is_direct(address)):
-            return self._events.run(self._open_tunnel(address))
-        return address
+        published = self._plan.address
+        if self._tunnel or (self._tunnel is None and not self._is_direct(published)):
+            return loop.run(run.open_tunnel())
+        return published
 
     def _is_direct(self, address: str) -> bool:
         """Return whether the server itself answers at its address, and not another one."""
@@ -256,80 +170,29 @@ class Ssh(Cluster):
             return False
         return True
 
-    async def _open_tunnel(self, address: str) -> str:
-        host, port = address.rsplit(":", 1)
-        connection = self._server_host.connection
-        # sshd sends small packets at once only if a terminal is open.
-        await connection.create_process("exec cat > /dev/null", term_type="dumb")
-        listener = await connection.forward_local_port("127.0.0.1", 0, host.strip("[]"), int(port))
-        return f"127.0.0.1:{listener.get_port()}"
-
     def _resize(self, size: int) -> None:
-        if size > len(self._hosts):
-            raise ValueError(f"the number of hosts is {size}, but there are {len(self._hosts)}")
-        for number, host in enumerate(self._hosts):
-            self._events.begin(self._set_host(host, number < size))
-
-    async def _set_host(self, host: SshHost, is_used: bool) -> None:
-        node = self._nodes.get(host.label)
-        runs = node is not None and node.is_running and not node.is_leaving
-        try:
-            if is_used and not runs:
-                await self._start_node(host)
-            elif node is not None and runs and not is_used:
-                node.is_leaving = True
-                await node.drain()
-        except ClusterError as error:
-            self._failures[host.label] = str(error)
+        hosts = self._plan.hosts
+        if size > len(hosts):
+            raise ValueError(f"the number of hosts is {size}, but there are {len(hosts)}")
+        loop, run = self._running
+        for number, host in enumerate(hosts):
+            loop.begin(run.set_host(host, number < size))
 
     def _failure(self) -> str | None:
-        programs = [*([self._server] if self._server else []), *self._nodes.values()]
-        found = [program.failure for program in programs if program.failure is not None]
-        return next(iter([*found, *self._failures.values()]), None)
+        return next(iter(self._run.failures()), None) if self._run else None
 
     def _notes(self) -> list[str]:
-        programs = [*([self._server] if self._server else []), *self._nodes.values()]
-        found = [program.failure for program in programs if program.failure is not None]
-        return [line for text in [*found, *self._failures.values()] for line in text.splitlines()]
-
-    async def _read_logs(self, lines: int | None) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for host in self._hosts:
-            if not host.folder:
-                continue
-            try:
-                names = (await host.run(f"ls {shlex.quote(f'{host.folder}/logs')}"))[1].split("\n")
-                for name in names:
-                    # Hosts that share a home folder have the same files.
-                    if name.endswith(".log") and name[:-4] not in found:
-                        path = shlex.quote(f"{host.folder}/logs/{name}")
-                        line = f"tail -n {lines} -- {path}" if lines else f"cat -- {path}"
-                        found[name[:-4]] = (await host.run(line))[1]
-            except ClusterError as error:
-                found[f"{host.label} (not reached)"] = f"{error}\n"
-        return found
+        failures = self._run.failures() if self._run else []
+        return [line for text in failures for line in text.splitlines()]
 
     def _shut_down(self) -> None:
-        loop, self._loop = self._loop, None
-        if loop is None:
+        loop, run = self._loop, self._run
+        self._loop = self._run = None
+        if loop is None or run is None:
             return
         try:
-            loop.run(self._end_all(), _END_WITHIN)
+            loop.run(run.end(), _END_WITHIN)
         except TimeoutError:
-            pass  # Without connections, all ends.
+            pass  # What has no connection ends by itself.
         finally:
             loop.close()
-            self._server, self._server_address = None, ""
-            self._nodes.clear()
-
-    async def _end_all(self) -> None:
-        programs = [*([self._server] if self._server else []), *self._nodes.values()]
-        await asyncio.gather(*(of.end() for of in programs), return_exceptions=True)
-        await asyncio.gather(*(self._leave(of) for of in self._hosts), return_exceptions=True)
-
-    async def _leave(self, host: SshHost) -> None:
-        try:
-            if self._is_own_folder and host.folder:
-                await host.run(f"rm -rf -- {shlex.quote(host.folder)}", 5)
-        finally:
-            await host.close()

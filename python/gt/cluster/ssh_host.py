@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import socket
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +55,7 @@ def checked_host(text: str) -> dict[str, Any]:
         ValueError: it is not `[USER@]HOST[:PORT]`.
     """
     found = _HOST.fullmatch(text) if isinstance(text, str) else None
-    if found is None or not int(found["port"] or 1) in range(1, 65536):
+    if found is None or int(found["port"] or 1) not in range(1, 65536):
         raise ValueError(f"'{text}' is not a host: use [USER@]HOST[:PORT]")
     given = {"host": found["v6"] or found["name"]}
     if found["user"]:
@@ -73,6 +75,9 @@ class SshHost:
         self.gpus = 0
         #: The cluster's folder there.
         self.folder = ""
+        #: Where a server listens that published its address in this folder before.
+        self.published: str | None = None
+        _HOSTS.add(self)
 
     @property
     def connection(self) -> asyncssh.SSHClientConnection:
@@ -129,6 +134,16 @@ class SshHost:
             except (TimeoutError, asyncio.TimeoutError):
                 connection.abort()
 
+    def forget(self) -> None:
+        """Close what a forked child has inherited: the connection ends with its parent."""
+        connection, self._connection = self._connection, None
+        end = connection.get_extra_info("socket") if connection is not None else None
+        if end is not None and end.fileno() >= 0:
+            # The object that has the descriptor may close it later.
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, end.fileno(), inheritable=False)
+            os.close(nothing)
+
     async def _inspect(self, folder: str) -> None:
         line = self.python.line(["-m", "gt.cluster.host_report", folder])
         status, output, errors = await self.run(line, _REPORT_WITHIN)
@@ -143,12 +158,8 @@ class SshHost:
                 f"host {self.text}: gt there has the version {report['version']}, and here "
                 f"{gt.__version__}: install the same on both sides"
             )
-        if report["published"] is not None:
-            raise ClusterError(
-                f"host {self.text}: another cluster has the folder {report['folder']}: its server "
-                f"is at {report['published']}"
-            )
         self.gpus, self.folder = report["gpus"], report["folder"]
+        self.published = report["published"]
 
 
 def _missing(python: str, status: int, errors: str) -> str:
@@ -181,3 +192,12 @@ def _reason(error: Exception) -> str:
         if isinstance(error, kinds):
             return reason
     return "the connection fails"
+
+
+def _forget_all() -> None:
+    for host in list(_HOSTS):
+        host.forget()
+
+
+_HOSTS: weakref.WeakSet[SshHost] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_forget_all)

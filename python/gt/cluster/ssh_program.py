@@ -42,7 +42,7 @@ class RemoteProgram:
         self._process: asyncssh.SSHClientProcess[bytes] | None = None
         self._pid = 0
         self._watching: asyncio.Task[None] | None = None
-        self.is_leaving = False
+        self.is_leaving = self._is_ending = False
         #: Why it has ended, if it was not asked to.
         self.failure: str | None = None
         self.has_ended = asyncio.Event()
@@ -75,7 +75,7 @@ class RemoteProgram:
     async def _watch(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
         closed = asyncio.create_task(process.wait_closed())
         while not (await asyncio.wait([closed], timeout=self._beat))[0]:
-            if not process.stdin.is_closing() and not self.is_leaving:
+            if not self._is_ending:
                 process.stdin.write(b"\n")
         status = process.returncode
         if status != 0 and not self.is_leaving:
@@ -102,12 +102,13 @@ class RemoteProgram:
 
     async def drain(self) -> None:
         """Have it end in good order: workers hand over what they have."""
+        self.is_leaving = True
         if self.is_running:
             await self.host.run(f"kill -TERM {self._pid}")
 
     async def end(self) -> None:
         """Have it end now, and wait until it has; after some time it is killed."""
-        self.is_leaving = True
+        self.is_leaving = self._is_ending = True
         if self._process is None:
             return
         self._process.stdin.write_eof()

@@ -106,20 +106,20 @@ class SshLogin:
             [*line, *self._to], stdin=end, stdout=end, stderr=errors, start_new_session=True
         )
 
-    def descriptors(self) -> list[int]:
-        """Return the descriptors that a forked child closes, so that this process alone has them."""
-        guard = self._guard
-        return [guard.stdin.fileno()] if guard is not None and guard.stdin is not None else []
+    def forget(self) -> None:
+        """Close what a forked child has inherited: the login is its parent's."""
+        guard, self._guard = self._guard, None
+        if guard is not None and guard.stdin is not None:
+            guard.stdin.close()
+            # It is not the child's to wait for.
+            guard.returncode = 0
 
     def close(self) -> None:
         """End the login and remove the folder."""
         with self._lock:
-            if self._guard is None:
+            if self._guard is None or self._guard.poll() is not None:
                 self._start_guard([])
-            assert self._guard is not None and self._guard.stdin is not None
-            self._guard.stdin.close()
-            self._guard.wait(5)
-            self._guard = None
+            self._end_guard(b"")
 
     def _over(self) -> list[str]:
         """Return the options of a connection over the login."""
@@ -136,14 +136,16 @@ class SshLogin:
 
     def _has_master(self) -> bool:
         line = [*ssh_command(), "-O", "check", *self._to]
-        pipes = {"stdin": subprocess.DEVNULL, "capture_output": True}
         try:
-            return subprocess.run(line, timeout=5, **pipes).returncode == 0  # type: ignore[call-overload,no-any-return]
+            done = subprocess.run(line, timeout=5, stdin=subprocess.DEVNULL, capture_output=True)
         except subprocess.TimeoutExpired:
             return False
+        except OSError as error:
+            raise ConnectionError(f"{self._name}: ssh cannot be run: {error}") from None
+        return done.returncode == 0
 
     def _log_in(self) -> None:
-        self._drop_guard()
+        self._end_guard(ssh_guard.KEEP)
         self._is_shared = self._has_master()
         if self._is_shared:
             self._start_guard([])
@@ -157,8 +159,8 @@ class SshLogin:
             *(("-o", "ObscureKeystrokeTiming=no") if _version() >= (9, 5) else ()),
         ]
         status = self._try(["-tt", *options, *self._to, _HELD])
-        if status not in (None, 255):
-            # The account may forward, but not run commands.
+        if status is not None and (status != 255 or "PTY allocation" in self._said()):
+            # It has logged in: the account may forward, but not run commands.
             status = self._try(["-N", *options, *self._to])
         if status is not None:
             raise ConnectionError(f"{self._name}: ssh ended with status {status}{self._said()}")
@@ -174,7 +176,7 @@ class SshLogin:
                 return guard.returncode
             if time.monotonic() > until:
                 said = self._said()
-                self._drop_guard()
+                self._end_guard(ssh_guard.KEEP)
                 raise ConnectionError(f"{self._name}: no login in {limit:g} s{said}")
             time.sleep(0.01)
         # A session that is not permitted ends at once.
@@ -182,20 +184,26 @@ class SshLogin:
         return guard.poll()
 
     def _start_guard(self, command: list[str]) -> subprocess.Popen[bytes]:
+        self._end_guard(ssh_guard.KEEP)
         script = [sys.executable, "-I", "-S", ssh_guard.__file__, str(self._folder), *command]
-        self._guard = subprocess.Popen(script, stdin=subprocess.PIPE)
+        self._guard = subprocess.Popen(script, stdin=subprocess.PIPE, bufsize=0)
         return self._guard
 
-    def _drop_guard(self) -> None:
+    def _end_guard(self, last: bytes) -> None:
+        """End ssh with what its guard is to read last."""
         guard, self._guard = self._guard, None
         if guard is None or guard.stdin is None:
             return
         try:
-            guard.stdin.write(ssh_guard.KEEP)
-            guard.stdin.close()
+            guard.stdin.write(last)
         except BrokenPipeError:
             pass  # It has ended.
-        guard.wait(5)
+        guard.stdin.close()
+        try:
+            guard.wait(5)
+        except subprocess.TimeoutExpired:
+            guard.kill()
+            guard.wait()
 
     def _said(self) -> str:
         """Return what ssh said, indented, to follow a line of an error."""

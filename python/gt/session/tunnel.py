@@ -16,7 +16,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 from pathlib import Path, PurePosixPath
 
 from gt.session.ssh_address import SshAddress, checked_server
@@ -125,13 +124,12 @@ class Tunnel:
     def forget(self) -> None:
         """Close what a forked child has inherited; the tunnel is its parent's."""
         self._is_closed.set()
-        listener, self._listener = self._listener, None
-        open_ones = [*self.login.descriptors(), *([] if listener is None else [listener.detach()])]
-        for file in [*open_ones, *([] if self._key is None else [self._key])]:
-            try:
-                os.close(file)
-            except OSError:
-                pass
+        self.login.forget()
+        if self._listener is not None:
+            self._listener.close()
+        if self._key is not None:
+            os.close(self._key)
+            self._key = None
 
     def _target(self) -> str:
         """Return the server's `HOST:PORT`: it may be another one after a restart."""

@@ -1,0 +1,333 @@
+"""gt.cluster.Ssh: command lines and bad input, and clusters over an ssh server on this machine."""
+
+import json
+import os
+import secrets
+import shlex
+import signal
+import stat
+import sys
+import time
+from pathlib import Path
+
+import gt
+import gt.cluster
+import pytest
+from gt.cluster.ssh_commands import RemotePython, labels
+from gt.cluster.ssh_host import checked_host
+from processes import embedded_only, linux_only, start_program, unsharded_only
+from sshd import Sshd, await_none, needs_sshd, processes_with
+
+pytestmark = [embedded_only, unsharded_only, linux_only]
+
+#: How soon nothing is left of a cluster, in seconds.
+GONE_WITHIN = 5.0
+
+
+def test_hosts_are_parsed():
+    assert checked_host("node1") == {"host": "node1"}
+    assert checked_host("ada@node1:2222") == {"host": "node1", "username": "ada", "port": 2222}
+    assert checked_host("[::1]:22") == {"host": "::1", "port": 22}
+    for bad in ("", "-oProxyCommand=x", "a b", "node:port", "node:70000", "a@-b", 3):
+        with pytest.raises(ValueError, match="is not a host"):
+            checked_host(bad)
+
+
+def test_labels_differ():
+    assert labels(["ada@n1:22", "n1", "n1", "[::1]"]) == ["n1-22", "n1", "n1-2", "--1"]
+
+
+def test_a_command_survives_any_login_shell():
+    line = RemotePython("~/my/python", {"A": "b c'd"}).line(["-m", "x", "y z"], "/log file")
+    assert shlex.split(line)[:3] == ["exec", "sh", "-c"]
+    (inner,) = shlex.split(line)[3:]
+    assert inner == (
+        "echo \"gt-pid $$\"; exec env 'A=b c'\"'\"'d' ~/my/python -m x 'y z' >> '/log file' 2>&1"
+    )
+
+
+def test_the_script_has_all_commands_and_no_key():
+    cluster = gt.cluster.Ssh(["a", "b"], workers_per_host=2, engine="numpy", folder="/f", lease=30)
+    first, *others = cluster.script().splitlines()
+    assert first.startswith("ssh a ") and "-m gt.server -H 0.0.0.0 -p 0" in first
+    assert "--publish /f/address --workers 4 --key-file - --until-eof --silence 30" in first
+    assert [line.split()[1] for line in others] == ["a", "b"]
+    for line in others:
+        assert "-m gt.cluster.node --address ADDRESS" in line and "--backend=numpy" in line
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"hosts": []}, "hosts is"),
+        ({"hosts": "node1"}, "hosts is 'node1'"),
+        ({"hosts": ["a b"]}, "'a b' is not a host"),
+        ({"hosts": ["a"], "server_host": "b"}, "server_host is 'b', expected one of a"),
+        ({"hosts": ["a"], "workers_per_host": 0}, "workers_per_host is 0"),
+        ({"hosts": ["a"], "lease": 0}, "lease is 0"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        gt.cluster.Ssh(**arguments)
+
+
+class Lab:
+    """An ssh server, names of hosts that lead to it, and a mark in all command lines there."""
+
+    def __init__(self, sshd: Sshd, mark: str):
+        self.sshd, self.mark = sshd, mark
+        self.hosts = list(sshd.names)
+
+    def arguments(self, count: int = 2, **more):
+        """Return arguments of the class, for the first hosts."""
+        packages = str(Path(gt.__file__).parent.parent)
+        given = {
+            "hosts": self.hosts[:count],
+            "name": f"gt-{self.mark}",
+            "python": shlex.quote(sys.executable),
+            "environment": {"PYTHONPATH": packages},
+            "workers_per_host": 1,
+            "threads": 1,
+            "connect": {"config": [str(self.sshd.client_config)]},
+        }
+        return {**given, **more}
+
+    def cluster(self, count: int = 2, **more) -> gt.cluster.Ssh:
+        return gt.cluster.Ssh(**self.arguments(count, **more))
+
+    def refuses(self, words: str, count: int = 1, **more) -> str:
+        """Check that a start fails with these words, and leaves nothing; return the message."""
+        with pytest.raises(gt.cluster.ClusterError) as caught:
+            self.cluster(count, **more).start(60)
+        message = str(caught.value)
+        assert words in message.splitlines()[0], message
+        await_none(self.mark, GONE_WITHIN)
+        assert not list(folders(self.mark))
+        return message
+
+
+def folders(mark: str):
+    return Path("~/.cache/gt/clusters").expanduser().glob(f"*{mark}*")
+
+
+@pytest.fixture
+def lab(tmp_path):
+    pytest.importorskip("asyncssh", reason="needs asyncssh: pip install asyncssh")
+    mark = f"t{secrets.token_hex(4)}"
+    names = [f"{mark}{letter}" for letter in "abc"]
+    with Sshd(tmp_path / "ssh", *names) as sshd:
+        yield Lab(sshd, mark)
+    await_none(mark, 10)
+
+
+@needs_sshd
+def test_a_cluster_computes_and_leaves_nothing(lab):
+    with lab.cluster() as cluster:
+        status = cluster.status()
+        assert (status.kind, status.wanted, len(status.workers), status.notes) == ("ssh", 2, 2, [])
+        assert cluster.script().count("\n") == 3 and "ADDRESS" not in cluster.script()
+        with gt.Session(cluster.address):
+            assert (gt.ones(3) + 1).tolist() == [2, 2, 2]
+        logs = cluster.logs()
+        assert "listening" in logs["server"]
+        assert f"{lab.mark}a-0" in logs and f"{lab.mark}b-0" in logs
+        assert all(text.count("\n") <= 1 for text in cluster.logs(1).values())
+        key = cluster.folder.key.read_text().strip()
+        assert stat.S_IMODE(cluster.folder.key.stat().st_mode) == 0o600
+        (remote,) = folders(lab.mark)
+        assert stat.S_IMODE(remote.stat().st_mode) == 0o700
+        assert not [line for line in processes_with(lab.mark) if key in line]
+        assert not any(key in text for text in [*logs.values(), cluster.script(), lab.sshd.log])
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                assert key.encode() not in path.read_bytes()
+            except OSError:
+                pass
+        # Exactly what the script shows runs there.
+        lines = {line for line in processes_with(lab.mark) if "gt.server" in line}
+        assert any(line.split(" -m ", 1)[1] in cluster.script() for line in lines)
+    assert await_none(lab.mark, GONE_WITHIN) < GONE_WITHIN
+    assert not list(folders(lab.mark))
+    assert not cluster.is_running
+
+
+@needs_sshd
+def test_through_the_tunnel_alone(lab):
+    # Nothing but this machine itself reaches the server.
+    with lab.cluster(1, tunnel=True, listen="127.0.0.1") as cluster:
+        server = cluster.folder.address.read_text().strip()
+        assert server.startswith("127.0.0.1:") and server not in cluster.script()
+        with gt.Session(cluster.address):
+            x = gt.arange(1 << 18)
+            assert x.numpy().sum() == (1 << 18) * ((1 << 18) - 1) // 2
+
+
+@needs_sshd
+def test_hosts_are_drained_and_added(lab):
+    with lab.cluster(3) as cluster:
+        with gt.Session(cluster.address):
+            x = gt.arange(6) * 2
+            assert x.sum().item() == 30
+            cluster.scale(1)
+            await_workers(cluster, 1)
+            assert cluster.status().wanted == 1
+            assert (x + 1).tolist() == [1, 3, 5, 7, 9, 11]
+            cluster.scale(3)
+            await_workers(cluster, 3)
+            # Twice at once: those that leave keep their names.
+            cluster.scale(2)
+            cluster.scale(3)
+            await_workers(cluster, 3)
+            assert x.sum().item() == 30
+            assert cluster.status().notes == []
+            with pytest.raises(ValueError, match="4, but there are 3"):
+                cluster.scale(4)
+
+
+def await_workers(cluster, count: int) -> None:
+    until = time.monotonic() + 60
+    while len(cluster.status().workers) != count:
+        assert time.monotonic() < until, (cluster.status(), cluster.logs())
+        time.sleep(0.1)
+
+
+def owner(lab, **more):
+    process = start_program("cluster/ssh_owner")
+    process.stdin.write(json.dumps(lab.arguments(**more)) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    assert line == "6.0\n", process.stderr.read()
+    assert len(processes_with(lab.mark)) >= 5
+    return process
+
+
+@needs_sshd
+def test_a_killed_owner_leaves_nothing(lab):
+    process = owner(lab)
+    try:
+        process.kill()
+        await_none(lab.mark, GONE_WITHIN)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@needs_sshd
+def test_a_stopped_owner_loses_its_lease(lab):
+    process = owner(lab, lease=2)
+    try:
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        assert processes_with(lab.mark)
+        await_none(lab.mark, 2 + GONE_WITHIN)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@needs_sshd
+def test_a_cut_connection_leaves_nothing(lab):
+    with lab.cluster() as cluster:
+        address = cluster.folder.address
+        assert address.exists()
+        lab.sshd.cut()
+        await_none(f"gt.server -H 0.0.0.0 -p 0 --publish {list(folders(lab.mark))[0]}", GONE_WITHIN)
+        await_none(lab.mark, GONE_WITHIN)
+        until = time.monotonic() + 10
+        while address.exists() or len(cluster.status().notes) < 3:
+            assert time.monotonic() < until, cluster.status()
+            time.sleep(0.05)
+        assert all("the connection is lost" in note for note in cluster.status().notes)
+        assert "not reached" in str(cluster.logs())
+    for path in folders(lab.mark):
+        # With no connection, it could not be removed.
+        assert {of.name for of in path.iterdir()} <= {"logs", "address"}
+        for log in (path / "logs").iterdir():
+            log.unlink()
+        (path / "logs").rmdir()
+        (path / "address").unlink(missing_ok=True)
+        path.rmdir()
+
+
+@needs_sshd
+def test_a_lost_host_is_started_again_by_scale(lab):
+    with lab.cluster() as cluster:
+        (node,) = [
+            line for line in processes_with(f"--name {lab.mark}b") if line.count("gt.cluster.node")
+        ][:1]
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            if path.read_bytes().replace(b"\0", b" ").decode().strip() == node:
+                os.kill(int(path.parent.name), signal.SIGKILL)
+        until = time.monotonic() + 20
+        while not cluster.status().notes:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert "the program of its workers ended (signal 9)" in cluster.status().notes[0]
+        cluster.scale(2)
+        await_workers(cluster, 2)
+        assert cluster.status().notes == []
+
+
+@needs_sshd
+def test_a_forked_child_owns_nothing(lab):
+    with lab.cluster(1) as cluster:
+        child = os.fork()
+        if child == 0:
+            cluster.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert len(cluster.status().workers) == 1
+
+
+@needs_sshd
+def test_logins_that_fail(lab):
+    refused = {"config": [str(lab.sshd.client_config)]}
+    refused["client_keys"] = [str(lab.sshd.folder / "other_key")]
+    message = lab.refuses("the login is refused", connect=refused)
+    assert lab.hosts[0] in message.splitlines()[0] and "Permission denied" in message
+    lab.sshd.know(None)
+    assert "not trusted" in lab.refuses("the host key is unknown, or has changed")
+    lab.sshd.know("other_key")
+    lab.refuses("the host key is unknown, or has changed")
+    lab.sshd.know("host_key")
+    lab.refuses("the host is unknown", hosts=["no-such-host.invalid"], connect={"config": None})
+    lab.sshd.stop()
+    lab.refuses("no ssh server listens there")
+
+
+@needs_sshd
+def test_hosts_that_lack_something(lab, tmp_path):
+    message = lab.refuses("'/no/python' cannot be run there", python="/no/python")
+    assert "/no/python" in message.splitlines()[1]
+    alone = f"{shlex.quote(sys.executable)} -I -S"
+    lab.refuses("there has no gt: pip install gt-tensor", python=alone, environment={})
+    other = tmp_path / "other"
+    other.write_text(
+        '#!/bin/sh\necho Welcome\necho \'{"version": "0.0.1", "gpus": 0, "folder": "/", '
+        '"published": null}\'\n'
+    )
+    other.chmod(0o755)
+    message = lab.refuses("gt there has the version 0.0.1, and here", python=str(other))
+    assert gt.__version__ in message
+
+
+@needs_sshd
+def test_programs_that_fail(lab):
+    message = lab.refuses("the server ended (exit status", server_options=["--policy=/no/policy"])
+    assert "/no/policy" in message
+    message = lab.refuses("the program of its workers ended", engine="nonsense")
+    assert "nonsense" in message.split("\n", 1)[1]
+
+
+@needs_sshd
+def test_a_folder_has_one_cluster(lab, tmp_path):
+    folder = tmp_path / f"{lab.mark}-folder"
+    with lab.cluster(1, folder=str(folder)):
+        with pytest.raises(gt.cluster.ClusterError, match="another cluster has the folder"):
+            lab.cluster(1, folder=str(folder)).start()
+    assert (folder / "logs" / "server.log").exists()
+    # The address of a server that was killed is no obstacle.
+    (folder / "address").write_text("127.0.0.1:1\n")
+    with lab.cluster(1, folder=str(folder)) as cluster:
+        assert len(cluster.status().workers) == 1
