@@ -192,20 +192,22 @@ def await_workers(cluster, count: int) -> None:
         time.sleep(0.1)
 
 
-def owner(lab, **more):
-    process = start_program("cluster/ssh_owner")
-    process.stdin.write(json.dumps(lab.arguments(**more)) + "\n")
+def owner(kind: str, arguments: dict, has_child: bool = False):
+    """Start a program that owns a cluster, and perhaps has a child that outlives it."""
+    process = start_program("cluster/cluster_owner")
+    process.stdin.write(json.dumps([kind, arguments, has_child]) + "\n")
     process.stdin.flush()
     line = process.stdout.readline()
     assert line == "6.0\n", process.stderr.read()
-    assert len(processes_with(lab.mark)) >= 5
     return process
 
 
 @needs_sshd
-def test_a_killed_owner_leaves_nothing(lab):
-    process = owner(lab)
+@pytest.mark.parametrize("has_child", [False, True])
+def test_a_killed_owner_leaves_nothing(lab, has_child):
+    process = owner("Ssh", lab.arguments(), has_child)
     try:
+        assert len(processes_with(lab.mark)) >= 5
         process.kill()
         await_none(lab.mark, GONE_WITHIN)
     finally:
@@ -213,9 +215,21 @@ def test_a_killed_owner_leaves_nothing(lab):
         process.communicate()
 
 
+def test_a_local_cluster_ends_before_a_forked_child_of_its_owner(tmp_path):
+    folder = tmp_path / f"t{secrets.token_hex(4)}"
+    process = owner("Local", {"workers": 1, "threads": 1, "folder": str(folder)}, True)
+    try:
+        assert len(processes_with(str(folder))) == 2
+        process.kill()
+        await_none(str(folder), GONE_WITHIN)
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @needs_sshd
 def test_a_stopped_owner_loses_its_lease(lab):
-    process = owner(lab, lease=2)
+    process = owner("Ssh", lab.arguments(lease=2))
     try:
         process.send_signal(signal.SIGSTOP)
         time.sleep(1)

@@ -84,8 +84,6 @@ class SshRun:
         """Return an address of this machine that leads to the server."""
         host, port = self._plan.address.rsplit(":", 1)
         connection = self._plan.server_host.connection
-        # sshd sends small packets at once only if a terminal is open.
-        await connection.create_process("exec cat > /dev/null", term_type="dumb")
         listener = await connection.forward_local_port("127.0.0.1", 0, host.strip("[]"), int(port))
         return f"127.0.0.1:{listener.get_port()}"
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -52,8 +53,11 @@ class SshLogin:
         self._is_shared = False
         self._pause, self._next = 0.0, 0.0
 
-    def ensure(self) -> None:
+    def ensure(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Log in, unless a login is open.
+
+        Args:
+            is_wanted: whether the login is still of use after a wait.
 
         Raises:
             ConnectionError: it is refused, or the machine cannot be reached.
@@ -62,7 +66,10 @@ class SshLogin:
             if self._is_open():
                 return
             # A login that is refused again and again looks like an attack.
-            time.sleep(max(0.0, self._next - time.monotonic()))
+            while is_wanted() and (wait := self._next - time.monotonic()) > 0:
+                time.sleep(min(wait, 0.1))
+            if not is_wanted():
+                raise ConnectionError(f"{self._name}: the login is no longer needed")
             self._pause = min(max(2 * self._pause, _PAUSE[0]), _PAUSE[1])
             self._next = time.monotonic() + self._pause
             self._log_in()

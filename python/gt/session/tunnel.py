@@ -11,6 +11,7 @@ login: ssh itself carries the data. A login that is lost is made again when a cl
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import socket
 import subprocess
@@ -232,6 +233,7 @@ class Tunnel:
         """Connect a client; it is only cut off if that fails, and then tries again."""
         with client, tempfile.TemporaryFile() as errors:
             try:
+                self.login.ensure(lambda: not _has_left(client))
                 child = self.login.forward(self._target(), client.fileno(), errors.fileno())
             except (ConnectionError, OSError, subprocess.SubprocessError):
                 return
@@ -240,6 +242,13 @@ class Tunnel:
             errors.seek(0)
             if b"refused" in errors.read() and not self._is_closed.is_set():
                 self._stop_listening()
+
+
+def _has_left(client: socket.socket) -> bool:
+    """Return whether the other end of a socket is closed."""
+    poll = select.poll()
+    poll.register(client, 0)
+    return bool(poll.poll(0))
 
 
 def _quoted(path: str) -> str:
