@@ -5,8 +5,10 @@ import os
 import secrets
 import shlex
 import signal
+import socket
 import stat
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -158,6 +160,7 @@ def test_through_the_tunnel_alone(lab):
     with lab.cluster(1, tunnel=True, listen="127.0.0.1") as cluster:
         server = cluster.folder.address.read_text().strip()
         assert server.startswith("127.0.0.1:") and server not in cluster.script()
+        assert cluster._is_direct(cluster._plan.address) and not cluster._is_direct("127.0.0.1:1")
         with gt.Session(cluster.address):
             x = gt.arange(1 << 18)
             assert x.numpy().sum() == (1 << 18) * ((1 << 18) - 1) // 2
@@ -308,6 +311,9 @@ def test_logins_that_fail(lab):
     lab.refuses("the host is unknown", hosts=["no-such-host.invalid"], connect={"config": None})
     lab.sshd.stop()
     lab.refuses("no ssh server listens there")
+    with socket.create_server(("127.0.0.1", lab.sshd.port)):
+        limit = {"config": [str(lab.sshd.client_config)], "login_timeout": 1}
+        lab.refuses("no answer", connect=limit)
 
 
 @needs_sshd
@@ -332,6 +338,16 @@ def test_programs_that_fail(lab):
     assert "/no/policy" in message
     message = lab.refuses("the program of its workers ended", engine="nonsense")
     assert "nonsense" in message.split("\n", 1)[1]
+
+
+@needs_sshd
+def test_an_interrupted_start_leaves_nothing(lab):
+    timer = threading.Timer(1.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        with lab.cluster():
+            time.sleep(60)
+    await_none(lab.mark, GONE_WITHIN)
 
 
 @needs_sshd

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -277,6 +278,48 @@ def test_an_interrupt_of_the_terminal_is_the_programs(lab):
     finally:
         process.kill()
         process.communicate()
+
+
+@needs_sshd
+def test_ssh_asks_in_a_terminal(lab):
+    path = str(lab.sshd.folder / "user_key")
+    change = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "open sesame", "-f", path]
+    subprocess.run(change, check=True, timeout=60)
+    # Without a terminal, it does not wait for an answer.
+    assert "Permission denied" in lab.fails(lab.fixed, "ssh ended with status 255")
+    command = program_command("cluster/tunnel_user", lab.published)
+    terminal, other = os.openpty()
+    # A session of its own, whose terminal this is.
+    code = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    code += "os.execv(sys.argv[1], sys.argv[1:])"
+    line = [sys.executable, "-c", code, *command]
+    process = subprocess.Popen(
+        line, stdin=other, stdout=other, stderr=other, start_new_session=True
+    )
+    os.close(other)
+    try:
+        await_output(terminal, b"passphrase")
+        os.write(terminal, b"open sesame\n")
+        await_output(terminal, b"ready")
+        os.write(terminal, b"\n")
+        await_output(terminal, b"3.0")
+        # Ctrl-C is the program's.
+        os.write(terminal, b"\x03")
+        await_output(terminal, b"KeyboardInterrupt")
+        process.wait(20)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+def await_output(terminal: int, words: bytes) -> None:
+    """Read from a terminal until the words have appeared."""
+    seen = b""
+    while words not in seen:
+        ready, _, _ = select.select([terminal], [], [], 40)
+        assert ready, seen
+        seen += os.read(terminal, 4096)
 
 
 @needs_sshd

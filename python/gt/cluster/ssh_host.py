@@ -101,7 +101,7 @@ class SshHost:
         asyncssh = client()
         try:
             self._connection = await asyncssh.connect(**self._options)
-        except (OSError, asyncssh.Error, ValueError) as error:
+        except (OSError, asyncio.TimeoutError, asyncssh.Error, ValueError) as error:
             raise ClusterError(f"host {self.text}: {_reason(error)}{said(str(error))}") from error
         await self._inspect(folder)
 
@@ -188,6 +188,8 @@ def _reason(error: Exception) -> str:
         asyncssh.ConnectionLost: "the connection is lost",
         OSError: "it cannot be reached",
     }
+    if "timeout" in str(error).lower():
+        return "no answer"
     for kinds, reason in reasons.items():
         if isinstance(error, kinds):
             return reason

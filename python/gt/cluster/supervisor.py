@@ -50,7 +50,7 @@ class Supervisor:
     """Keeps a number of workers running, as children of this process.
 
     A worker that fails is started again, after a pause that doubles; one that fails several times
-    in its start is given up. One that ends in good order is not: somebody has drained it.
+    in its start is given up. One that ends in good order is not: its operator has drained it.
     """
 
     def __init__(

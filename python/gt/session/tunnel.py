@@ -5,7 +5,7 @@
 
 A tunnel is a private folder with a socket, the file `address` that names it, and `key` if the
 server's published address has one beside it. Each connection to the socket is one channel of one
-login: ssh itself carries the data. A login that is lost is made again when a client connects again.
+login: ssh itself carries the data. A login that is lost is restored when a client connects again.
 """
 
 from __future__ import annotations
