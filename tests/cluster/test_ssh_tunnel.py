@@ -246,11 +246,15 @@ def short_folder():
 
 
 @needs_sshd
+@pytest.mark.parametrize("is_lost", [False, True])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_it_ends_with_its_program(lab, how, short_folder):
+def test_it_ends_with_its_program(lab, how, is_lost, short_folder):
     folder = short_folder
     process = lab.user(lab.published, env={**os.environ, "TMPDIR": str(folder)})
     assert compute(process) == 3 and list(folder.glob("gt-ssh-*"))
+    if is_lost:
+        lab.sshd.cut()
+        lab.sshd.stop()
     process.send_signal(how)
     process.communicate()
     await_none(lab.mark, 5)

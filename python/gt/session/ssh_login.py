@@ -6,14 +6,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gt.session import ssh_guard
+from gt.session.ssh_child import GuardedFolder, GuardedSsh
 
 #: How long a login may take, in seconds: without a terminal, and with one, where ssh asks.
 _LOGIN_WITHIN = (45.0, 180.0)
@@ -25,8 +24,12 @@ _COMMAND_WITHIN = 20.0
 _PAUSE = (0.5, 30.0)
 
 #: What runs there with a terminal, for which ssh sends small packets at once. It ends with the
-#: login.
-_HELD = "exec cat > /dev/null"
+#: login. It first prints a word.
+_BEGUN = "gt-begun"
+_HELD = f"echo {_BEGUN}; exec cat > /dev/null"
+
+#: How long another program, which runs there in its place, may say nothing, in seconds.
+_BEGIN_WITHIN = 5.0
 
 
 class SshLogin:
@@ -49,7 +52,8 @@ class SshLogin:
         self._to = [*(("-p", str(port)) if port is not None else ()), login]
         self._control = folder / "c"
         self._lock = threading.Lock()
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._guarded_folder = GuardedFolder(folder)
+        self._child: GuardedSsh | None = None
         self._is_shared = False
         self._pause, self._next = 0.0, 0.0
 
@@ -115,18 +119,16 @@ class SshLogin:
 
     def forget(self) -> None:
         """Close what a forked child has inherited: the login is its parent's."""
-        guard, self._guard = self._guard, None
-        if guard is not None and guard.stdin is not None:
-            guard.stdin.close()
-            # It is not the child's to wait for.
-            guard.returncode = 0
+        self._guarded_folder.forget()
+        child, self._child = self._child, None
+        if child is not None:
+            child.forget()
 
     def close(self) -> None:
         """End the login and remove the folder."""
         with self._lock:
-            if self._guard is None or self._guard.poll() is not None:
-                self._start_guard([])
-            self._end_guard(b"")
+            self._end_child()
+            self._guarded_folder.end()
 
     def _over(self) -> list[str]:
         """Return the options of a connection over the login."""
@@ -137,9 +139,10 @@ class SshLogin:
         return ["-S", str(self._control), *(text for of in alone for text in ("-o", of))]
 
     def _is_open(self) -> bool:
-        if self._guard is None or self._guard.poll() is not None:
-            return False
-        return self._has_master() if self._is_shared else self._control.exists()
+        if self._is_shared:
+            return self._has_master()
+        is_running = self._child is not None and self._child.status() is None
+        return is_running and self._control.exists()
 
     def _has_master(self) -> bool:
         line = [*ssh_command(), "-O", "check", *self._to]
@@ -152,10 +155,9 @@ class SshLogin:
         return done.returncode == 0
 
     def _log_in(self) -> None:
-        self._end_guard(ssh_guard.KEEP)
+        self._end_child()
         self._is_shared = self._has_master()
         if self._is_shared:
-            self._start_guard([])
             return
         options = [
             *("-M", "-S", str(self._control), "-o", f"BatchMode={'no' if _asks() else 'yes'}"),
@@ -175,50 +177,34 @@ class SshLogin:
     def _try(self, options: list[str]) -> int | None:
         """Log in; return ssh's status if it has ended, or None."""
         self._control.unlink(missing_ok=True)
-        guard = self._start_guard([*ssh_command(), *options])
+        output, errors = self._folder / "out", self._folder / "log"
+        self._end_child()
+        child = self._child = GuardedSsh(output, errors, [*ssh_command(), *options])
         limit = _LOGIN_WITHIN[_asks()]
-        until = time.monotonic() + limit
-        while not self._control.exists():
-            if guard.poll() is not None:
-                return guard.returncode
-            if time.monotonic() > until:
-                said = self._said()
-                self._end_guard(ssh_guard.KEEP)
-                raise ConnectionError(f"{self._name}: no login in {limit:g} s{said}")
+        begin = time.monotonic()
+        logged_in: float | None = None
+        while (status := child.status()) is None:
+            now = time.monotonic()
+            if logged_in is None and self._control.exists():
+                logged_in = now
+            if logged_in is not None:
+                has_begun = _BEGUN in output.read_text(errors="replace")
+                if "-N" in options or has_begun or now > logged_in + _BEGIN_WITHIN:
+                    return None
+            elif now > begin + limit:
+                raise ConnectionError(f"{self._name}: no login in {limit:g} s{self._said()}")
             time.sleep(0.01)
-        # A session that is not permitted ends at once.
-        time.sleep(0.05)
-        return guard.poll()
+        return status
 
-    def _start_guard(self, command: list[str]) -> subprocess.Popen[bytes]:
-        self._end_guard(ssh_guard.KEEP)
-        script = [sys.executable, "-I", "-S", ssh_guard.__file__, str(self._folder), *command]
-        self._guard = subprocess.Popen(script, stdin=subprocess.PIPE, bufsize=0)
-        return self._guard
-
-    def _end_guard(self, last: bytes) -> None:
-        """End ssh with what its guard is to read last."""
-        guard, self._guard = self._guard, None
-        if guard is None or guard.stdin is None:
-            return
-        try:
-            guard.stdin.write(last)
-        except BrokenPipeError:
-            pass  # It has ended.
-        guard.stdin.close()
-        try:
-            guard.wait(5)
-        except subprocess.TimeoutExpired:
-            guard.kill()
-            guard.wait()
+    def _end_child(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
 
     def _said(self) -> str:
         """Return what ssh said, indented, to follow a line of an error."""
-        try:
-            text = (self._folder / "ssh.log").read_text(errors="replace")
-        except FileNotFoundError:
-            return ""
-        return indented(text)
+        path = self._folder / "log"
+        return indented(path.read_text(errors="replace")) if path.exists() else ""
 
 
 def indented(text: str) -> str:
