@@ -4,12 +4,8 @@ import json
 import os
 import secrets
 import shlex
-import shutil
 import signal
-import socket
 import stat
-import sys
-import threading
 import time
 from pathlib import Path
 
@@ -19,12 +15,10 @@ import pytest
 from gt.cluster.ssh_commands import RemotePython, labels
 from gt.cluster.ssh_host import checked_host
 from processes import embedded_only, linux_only, start_program, unsharded_only
-from sshd import Sshd, await_none, needs_sshd, processes_with
+from ssh_labs import GONE_WITHIN, folders
+from sshd import await_none, needs_sshd, processes_with
 
 pytestmark = [embedded_only, unsharded_only, linux_only]
-
-#: How soon nothing is left of a cluster, in seconds.
-GONE_WITHIN = 5.0
 
 
 def test_hosts_are_parsed():
@@ -75,62 +69,9 @@ def test_bad_arguments(arguments, words):
         gt.cluster.Ssh(**arguments)
 
 
-class Lab:
-    """An ssh server, names of hosts that lead to it, and a mark in all command lines there."""
-
-    def __init__(self, sshd: Sshd, mark: str):
-        self.sshd, self.mark = sshd, mark
-        self.hosts = list(sshd.names)
-
-    def arguments(self, count: int = 2, **more):
-        """Return arguments of the class, for the first hosts."""
-        packages = str(Path(gt.__file__).parent.parent)
-        given = {
-            "hosts": self.hosts[:count],
-            "name": f"gt-{self.mark}",
-            "python": shlex.quote(sys.executable),
-            "environment": {"PYTHONPATH": packages},
-            "workers_per_host": 1,
-            "threads": 1,
-            "connect": {"config": [str(self.sshd.client_config)]},
-        }
-        return {**given, **more}
-
-    def cluster(self, count: int = 2, **more) -> gt.cluster.Ssh:
-        return gt.cluster.Ssh(**self.arguments(count, **more))
-
-    def refuses(self, words: str, count: int = 1, **more) -> str:
-        """Check that a start fails with these words, and leaves nothing; return the message."""
-        with pytest.raises(gt.cluster.ClusterError) as caught:
-            self.cluster(count, **more).start(60)
-        message = str(caught.value)
-        assert words in message.splitlines()[0], message
-        await_none(self.mark, GONE_WITHIN)
-        assert not list(folders(self.mark))
-        return message
-
-
-def folders(mark: str):
-    return Path("~/.cache/gt/clusters").expanduser().glob(f"*{mark}*")
-
-
-@pytest.fixture
-def lab(tmp_path, monkeypatch):
-    pytest.importorskip("asyncssh", reason="needs asyncssh: pip install asyncssh")
-    mark = f"t{secrets.token_hex(4)}"
-    names = [f"{mark}{letter}" for letter in "abc"]
-    with Sshd(tmp_path / "ssh", *names) as sshd:
-        # Owners that are killed cannot remove their folders.
-        monkeypatch.setenv("TMPDIR", str(tmp_path))
-        yield Lab(sshd, mark)
-    await_none(mark, 10)
-    for path in folders(mark):
-        shutil.rmtree(path)
-
-
 @needs_sshd
-def test_a_cluster_computes_and_leaves_nothing(lab):
-    with lab.cluster() as cluster:
+def test_a_cluster_computes_and_leaves_nothing(hosts):
+    with hosts.cluster() as cluster:
         status = cluster.status()
         assert (status.kind, status.wanted, len(status.workers), status.notes) == ("ssh", 2, 2, [])
         assert cluster.script().count("\n") == 3 and "ADDRESS" not in cluster.script()
@@ -138,31 +79,31 @@ def test_a_cluster_computes_and_leaves_nothing(lab):
             assert (gt.ones(3) + 1).tolist() == [2, 2, 2]
         logs = cluster.logs()
         assert "listening" in logs["server"]
-        assert f"{lab.mark}a-0" in logs and f"{lab.mark}b-0" in logs
+        assert f"{hosts.mark}a-0" in logs and f"{hosts.mark}b-0" in logs
         assert all(text.count("\n") <= 1 for text in cluster.logs(1).values())
         key = cluster.folder.key.read_text().strip()
         assert stat.S_IMODE(cluster.folder.key.stat().st_mode) == 0o600
-        (remote,) = folders(lab.mark)
+        (remote,) = folders(hosts.mark)
         assert stat.S_IMODE(remote.stat().st_mode) == 0o700
-        assert not [line for line in processes_with(lab.mark) if key in line]
-        assert not any(key in text for text in [*logs.values(), cluster.script(), lab.sshd.log])
+        assert not [line for line in processes_with(hosts.mark) if key in line]
+        assert not any(key in text for text in [*logs.values(), cluster.script(), hosts.sshd.log])
         for path in Path("/proc").glob("[0-9]*/environ"):
             try:
                 assert key.encode() not in path.read_bytes()
             except OSError:
                 pass
         # Exactly what the script shows runs there.
-        lines = {line for line in processes_with(lab.mark) if "gt.server" in line}
+        lines = {line for line in processes_with(hosts.mark) if "gt.server" in line}
         assert any(line.split(" -m ", 1)[1] in cluster.script() for line in lines)
-    assert await_none(lab.mark, GONE_WITHIN) < GONE_WITHIN
-    assert not list(folders(lab.mark))
+    assert await_none(hosts.mark, GONE_WITHIN) < GONE_WITHIN
+    assert not list(folders(hosts.mark))
     assert not cluster.is_running
 
 
 @needs_sshd
-def test_through_the_tunnel_alone(lab):
+def test_through_the_tunnel_alone(hosts):
     # Nothing but this machine itself reaches the server.
-    with lab.cluster(1, tunnel=True, listen="127.0.0.1") as cluster:
+    with hosts.cluster(1, tunnel=True, listen="127.0.0.1") as cluster:
         server = cluster.folder.address.read_text().strip()
         assert server.startswith("127.0.0.1:") and server not in cluster.script()
         assert cluster._is_direct(cluster._plan.address) and not cluster._is_direct("127.0.0.1:1")
@@ -172,8 +113,8 @@ def test_through_the_tunnel_alone(lab):
 
 
 @needs_sshd
-def test_hosts_are_drained_and_added(lab):
-    with lab.cluster(3) as cluster:
+def test_hosts_are_drained_and_added(hosts):
+    with hosts.cluster(3) as cluster:
         with gt.Session(cluster.address):
             x = gt.arange(6) * 2
             assert x.sum().item() == 30
@@ -212,12 +153,12 @@ def owner(kind: str, arguments: dict, has_child: bool = False):
 
 @needs_sshd
 @pytest.mark.parametrize("has_child", [False, True])
-def test_a_killed_owner_leaves_nothing(lab, has_child):
-    process = owner("Ssh", lab.arguments(), has_child)
+def test_a_killed_owner_leaves_nothing(hosts, has_child):
+    process = owner("Ssh", hosts.arguments(), has_child)
     try:
-        assert len(processes_with(lab.mark)) >= 5
+        assert len(processes_with(hosts.mark)) >= 5
         process.kill()
-        await_none(lab.mark, GONE_WITHIN)
+        await_none(hosts.mark, GONE_WITHIN)
     finally:
         process.kill()
         process.communicate()
@@ -236,26 +177,28 @@ def test_a_local_cluster_ends_before_a_forked_child_of_its_owner(tmp_path):
 
 
 @needs_sshd
-def test_a_stopped_owner_loses_its_lease(lab):
-    process = owner("Ssh", lab.arguments(lease=2))
+def test_a_stopped_owner_loses_its_lease(hosts):
+    process = owner("Ssh", hosts.arguments(lease=2))
     try:
         process.send_signal(signal.SIGSTOP)
         time.sleep(1)
-        assert processes_with(lab.mark)
-        await_none(lab.mark, 2 + GONE_WITHIN)
+        assert processes_with(hosts.mark)
+        await_none(hosts.mark, 2 + GONE_WITHIN)
     finally:
         process.kill()
         process.communicate()
 
 
 @needs_sshd
-def test_a_cut_connection_leaves_nothing(lab):
-    with lab.cluster() as cluster:
+def test_a_cut_connection_leaves_nothing(hosts):
+    with hosts.cluster() as cluster:
         address = cluster.folder.address
         assert address.exists()
-        lab.sshd.cut()
-        await_none(f"gt.server -H 0.0.0.0 -p 0 --publish {list(folders(lab.mark))[0]}", GONE_WITHIN)
-        await_none(lab.mark, GONE_WITHIN)
+        hosts.sshd.cut()
+        await_none(
+            f"gt.server -H 0.0.0.0 -p 0 --publish {list(folders(hosts.mark))[0]}", GONE_WITHIN
+        )
+        await_none(hosts.mark, GONE_WITHIN)
         until = time.monotonic() + 10
         while address.exists() or len(cluster.status().notes) < 3:
             assert time.monotonic() < until, cluster.status()
@@ -265,10 +208,12 @@ def test_a_cut_connection_leaves_nothing(lab):
 
 
 @needs_sshd
-def test_a_lost_host_is_started_again_by_scale(lab):
-    with lab.cluster() as cluster:
+def test_a_lost_host_is_started_again_by_scale(hosts):
+    with hosts.cluster() as cluster:
         (node,) = [
-            line for line in processes_with(f"--name {lab.mark}b") if line.count("gt.cluster.node")
+            line
+            for line in processes_with(f"--name {hosts.mark}b")
+            if line.count("gt.cluster.node")
         ][:1]
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             if path.read_bytes().replace(b"\0", b" ").decode().strip() == node:
@@ -284,77 +229,11 @@ def test_a_lost_host_is_started_again_by_scale(lab):
 
 
 @needs_sshd
-def test_a_forked_child_owns_nothing(lab):
-    with lab.cluster(1) as cluster:
+def test_a_forked_child_owns_nothing(hosts):
+    with hosts.cluster(1) as cluster:
         child = os.fork()
         if child == 0:
             cluster.close()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
-        assert len(cluster.status().workers) == 1
-
-
-@needs_sshd
-def test_logins_that_fail(lab):
-    refused = {"config": [str(lab.sshd.client_config)]}
-    refused["client_keys"] = [str(lab.sshd.folder / "other_key")]
-    message = lab.refuses("the login is refused", connect=refused)
-    assert lab.hosts[0] in message.splitlines()[0] and "Permission denied" in message
-    lab.sshd.know(None)
-    assert "not trusted" in lab.refuses("the host key is unknown, or has changed")
-    lab.sshd.know("other_key")
-    lab.refuses("the host key is unknown, or has changed")
-    lab.sshd.know("host_key")
-    lab.refuses("the host is unknown", hosts=["no-such-host.invalid"], connect={"config": None})
-    lab.sshd.stop()
-    lab.refuses("no ssh server listens there")
-    with socket.create_server(("127.0.0.1", lab.sshd.port)):
-        limit = {"config": [str(lab.sshd.client_config)], "login_timeout": 1}
-        lab.refuses("no answer", connect=limit)
-
-
-@needs_sshd
-def test_hosts_that_lack_something(lab, tmp_path):
-    message = lab.refuses("'/no/python' cannot be run there", python="/no/python")
-    assert "/no/python" in message.splitlines()[1]
-    alone = f"{shlex.quote(sys.executable)} -I -S"
-    lab.refuses("there has no gt: pip install gt-tensor", python=alone, environment={})
-    other = tmp_path / "other"
-    other.write_text(
-        '#!/bin/sh\necho Welcome\necho \'{"version": "0.0.1", "gpus": 0, "folder": "/", '
-        '"published": null}\'\n'
-    )
-    other.chmod(0o755)
-    message = lab.refuses("gt there has the version 0.0.1, and here", python=str(other))
-    assert gt.__version__ in message
-
-
-@needs_sshd
-def test_programs_that_fail(lab):
-    message = lab.refuses("the server ended (exit status", server_options=["--policy=/no/policy"])
-    assert "/no/policy" in message
-    message = lab.refuses("the program of its workers ended", engine="nonsense")
-    assert "nonsense" in message.split("\n", 1)[1]
-
-
-@needs_sshd
-def test_an_interrupted_start_leaves_nothing(lab):
-    timer = threading.Timer(1.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        with lab.cluster():
-            time.sleep(60)
-    await_none(lab.mark, GONE_WITHIN)
-
-
-@needs_sshd
-def test_a_folder_has_one_cluster(lab, tmp_path):
-    folder = tmp_path / f"{lab.mark}-folder"
-    with lab.cluster(1, folder=str(folder)):
-        with pytest.raises(gt.cluster.ClusterError, match="another cluster has the folder"):
-            lab.cluster(1, folder=str(folder)).start()
-    assert (folder / "logs" / "server.log").exists()
-    # The address of a server that was killed is no obstacle.
-    (folder / "address").write_text("127.0.0.1:1\n")
-    with lab.cluster(1, folder=str(folder)) as cluster:
         assert len(cluster.status().workers) == 1
