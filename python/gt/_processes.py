@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import select
 import signal
 import threading
 import time
@@ -79,26 +80,36 @@ _END_WITHIN = 4.0
 
 
 def add_end_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--until-eof`, after which :func:`stop_at_eof` is called."""
+    """Add the options `--until-eof`, after which :func:`stop_at_eof` is called, and `--silence`."""
     parser.add_argument(
         "--until-eof",
         action="store_true",
         help="end when standard input does: with the program that holds its other end",
     )
+    parser.add_argument(
+        "--silence",
+        type=float,
+        metavar="SECONDS",
+        help="with --until-eof: end, too, when nothing was written there for so long, as when the "
+        "network is cut",
+    )
 
 
 def stop_at_eof(
-    departure: Departure | None = None, before: Callable[[], None] = lambda: None
+    departure: Departure | None = None,
+    before: Callable[[], None] = lambda: None,
+    silence: float | None = None,
 ) -> None:
     """End this process as SIGTERM does when its standard input ends, without a departure.
 
     Args:
         departure: the departure that a SIGTERM would begin.
         before: what is done first.
+        silence: the seconds without input after which it counts as ended.
     """
 
     def watch() -> None:
-        while os.read(0, 4096):
+        while select.select([0], [], [], silence)[0] and os.read(0, 4096):
             pass
         if departure is not None:
             departure.is_possible = False

@@ -40,6 +40,7 @@ class Cluster(abc.ABC):
         self._given_folder = folder
         self._folder: ClusterFolder | None = None
         self._adaptive: Adaptive | None = None
+        self._owner = os.getpid()
 
     # What each system does in its own way.
 
@@ -103,7 +104,7 @@ class Cluster(abc.ABC):
         """
         if self.is_running:
             raise ClusterError(f"the {self.kind} cluster '{self.name}' is started already")
-        self._folder = ClusterFolder(self._given_folder)
+        self._folder, self._owner = ClusterFolder(self._given_folder), os.getpid()
         try:
             self._launch()
             self._await_workers(timeout)
@@ -176,7 +177,12 @@ class Cluster(abc.ABC):
             return {}
 
     def close(self) -> None:
-        """End the workers, which hand over nothing, and the server. Nothing is left running."""
+        """End the workers, which hand over nothing, and the server. Nothing is left running.
+
+        A forked child does nothing here: the cluster is its parent's.
+        """
+        if os.getpid() != self._owner:
+            return
         if self._adaptive is not None:
             self._adaptive.stop()
             self._adaptive = None

@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     workers = Supervisor(program, key=key, logs=logs, prefix=f"{args.name}-")
     if args.until_eof:
-        stop_at_eof(before=workers.end)
+        stop_at_eof(before=workers.end, silence=args.silence)
     workers.scale(count)
     print(f"gt node: {count} workers on {args.name}", flush=True)
     while not is_leaving.is_set() and not workers.has_stopped():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class ChildProcess:
                 # A Ctrl-C in the terminal is for the program of the user.
                 start_new_session=True,
             )
+        _CHILDREN.add(self)
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(key.encode() + b"\n")
@@ -78,3 +80,13 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _forget_all() -> None:
+    """Close, in a forked child, what would keep them running when this process has ended."""
+    for child in list(_CHILDREN):
+        child.end()
+
+
+_CHILDREN: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_forget_all)

@@ -153,6 +153,7 @@ class Supervisor:
         place.failures += 1
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         words = said(place.child.output())
+        place.child.end()
         place.child = None
         if place.failures >= _TRIES:
             place.has_stopped = True

@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> int:
 
     is_stopped = stop_at_signals()
     if args.until_eof:
-        stop_at_eof()
+        stop_at_eof(silence=args.silence)
     is_hung_up = threading.Event()
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: is_hung_up.set())

@@ -132,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     departure = Departure()
     is_stopped = stop_at_signals(departure)
     if args.until_eof:
-        stop_at_eof(departure)
+        stop_at_eof(departure, silence=args.silence)
     try:
         wait_for_server(address, args.wait)
         return serve(address, name, ready, is_stopped, departure, args)
