@@ -1,0 +1,419 @@
+"""Clusters in Kubernetes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gt import _gt
+from gt.cluster.base import Cluster
+from gt.cluster.errors import ClusterError
+from gt.cluster.folder import ClusterFolder
+from gt.cluster.kubernetes.api import KubernetesApi, default_namespace, is_inside
+from gt.cluster.kubernetes.exits import ending_with_program
+from gt.cluster.kubernetes.lease import Lease
+from gt.cluster.kubernetes.link import ServerLink
+from gt.cluster.kubernetes.manifest import manifest, parsed
+from gt.cluster.kubernetes.objects import least_available
+from gt.cluster.kubernetes.removal import Made, remove
+from gt.cluster.kubernetes.settings import PodSettings
+from gt.cluster.kubernetes.troubles import Troubles, workloads
+from gt.cluster.programs import WorkerOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: How often Kubernetes is asked about pods, in seconds.
+_EVERY = 0.5
+
+#: The file in the folder of a cluster from which another process attaches to it.
+_RECORD = "kubernetes.json"
+
+
+class Kubernetes(Cluster):
+    """A server and workers as pods of Kubernetes.
+
+        with gt.cluster.Kubernetes(pods=4, image="registry.example/gt:torch", gpus_per_pod=8) as c:
+            gt.connect(c)
+
+    It needs the official client, `pip install 'kubernetes>=37'`, and an image of this version of
+    GT. The program may run in a pod or outside. When it dies without `close`, Kubernetes ends the
+    pods after `lease` seconds and removes all objects, unless `keep` is true.
+
+    Args:
+        pods: the number of pods with workers; `scale` counts them.
+        image: the image of server and workers, such as one made by GT's Dockerfile.
+        namespace: where the objects are; the context's, or that of this pod, if it is None.
+        context: the context of the kubeconfig; if it is None, this pod's service account, or the
+            current context outside of pods.
+        gpus_per_pod: the GPUs of each pod, which has a worker for each; one worker without GPU if
+            it is None.
+        gpu_resource: what Kubernetes calls a GPU.
+        cpu: the cores of each pod with workers, as a quantity such as "4" or "500m".
+        memory_request: the memory of each of them, such as "64Gi".
+        server_cpu: the cores of the server's pod.
+        server_memory: the memory of the server's pod.
+        shared_memory: the size of /dev/shm, a part of the memory.
+        queue: the name of Kueue's LocalQueue, in which the pods wait for quota.
+        job_set: have the workers in a JobSet instead of a Deployment.
+        service_account: the service account of the pods, which get no token of it.
+        node_selector: the labels of the nodes.
+        tolerations: the tolerations of the pods, as Kubernetes writes them.
+        image_pull_secrets: the names of Secrets for the registry.
+        priority_class: the priority class of the pods.
+        storage: the name of a PersistentVolumeClaim for the server's state, from which it resumes
+            on another node.
+        labels: further labels of objects and pods.
+        drain_timeout: the seconds in which a worker hands over what it has when its pod ends.
+        connect: "service" for the name of the Service, "forward" for a port of this machine that
+            leads to the pod through the API server; the first in a pod if it is None.
+        lease: the seconds after which the pods of an owner that died end.
+        keep: leave it running when this program ends; another one attaches to its folder.
+        engine: the engine of the workers: native, pytorch, numpy, jax or module:Class.
+        threads: the threads of each worker; its part of the cores if it is None.
+        memory: the memory for the tensors of each worker, such as "16GB".
+        name: the name of the cluster, with which those of its objects begin; a random one if it is
+            None.
+        folder: where key and address are; a temporary folder if it is None.
+        server_options: further options of `gt server`.
+        worker_options: further options of `gt worker`.
+
+    Raises:
+        ValueError: a value is not possible.
+    """
+
+    kind = "kubernetes"
+    unit = "pod"
+
+    def __init__(
+        self,
+        pods: int = 1,
+        *,
+        image: str,
+        namespace: str | None = None,
+        context: str | None = None,
+        gpus_per_pod: int | None = None,
+        gpu_resource: str = "nvidia.com/gpu",
+        cpu: str | int | float = "1",
+        memory_request: str = "2Gi",
+        server_cpu: str = "500m",
+        server_memory: str = "1Gi",
+        shared_memory: str = "1Gi",
+        queue: str | None = None,
+        job_set: bool = False,
+        service_account: str | None = None,
+        node_selector: Mapping[str, str] | None = None,
+        tolerations: Sequence[Mapping[str, Any]] = (),
+        image_pull_secrets: Sequence[str] = (),
+        priority_class: str | None = None,
+        storage: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        drain_timeout: float = 25.0,
+        connect: str | None = None,
+        lease: float = 60.0,
+        keep: bool = False,
+        engine: str | None = None,
+        threads: int | None = None,
+        memory: str | None = None,
+        name: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        server_options: Sequence[str] = (),
+        worker_options: Sequence[str] = (),
+    ):
+        """Describe a cluster; `start` starts it."""
+        arguments = {of: value for of, value in locals().items() if of not in ("self", "__class__")}
+        super().__init__(pods, name or f"gt-{secrets.token_hex(4)}", folder)
+        if connect not in (None, "service", "forward"):
+            raise ValueError(f"connect is '{connect}', expected service, forward or None")
+        if keep and folder is None:
+            raise ValueError("keep=True needs a folder, by which another program attaches")
+        if job_set:
+            _check_job_set(pods)
+        self._context, self._keep = context, keep
+        self._connect = connect or ("service" if context is None and is_inside() else "forward")
+        self._settings = PodSettings(
+            name=self.name,
+            namespace=namespace or default_namespace(context),
+            image=image,
+            gpus=gpus_per_pod,
+            gpu_resource=gpu_resource,
+            cpu=f"{cpu:g}" if isinstance(cpu, float) else str(cpu),
+            memory=memory_request,
+            server_cpu=server_cpu,
+            server_memory=server_memory,
+            shared_memory=shared_memory,
+            drain=drain_timeout,
+            queue=queue,
+            job_set=job_set,
+            service_account=service_account,
+            node_selector=node_selector or {},
+            tolerations=tolerations,
+            image_pull_secrets=image_pull_secrets,
+            priority_class=priority_class,
+            storage=storage,
+            labels=labels or {},
+            server_options=server_options,
+            worker_options=WorkerOptions(engine, threads, memory, list(worker_options)),
+            lease=None if keep else lease,
+        )
+        arguments |= {"name": self.name, "namespace": self._settings.namespace}
+        self._arguments = arguments | {"folder": None, "connect": self._connect}
+        self._api: KubernetesApi | None = None
+        self._lease: Lease | None = None
+        self._link: ServerLink | None = None
+        self._made: list[Made] = []
+        self._until = math.inf
+        self._asked: tuple[float, str | None] = (-math.inf, None)
+        self._record: str | None = None
+
+    @classmethod
+    def attach(cls, folder: str | os.PathLike[str]) -> Self:
+        """Return a cluster that another program started with this folder and keeps.
+
+        It has its own connection. `close` ends the cluster; `detach` leaves it.
+
+        Args:
+            folder: the folder of the cluster.
+
+        Raises:
+            ClusterError: no cluster was started with this folder, or it cannot be reached.
+
+        Example:
+            cluster = gt.cluster.Kubernetes.attach("training")
+            print(cluster.status())
+        """
+        source = ClusterFolder(folder)
+        path = source.path / _RECORD
+        if not path.exists():
+            raise ClusterError(
+                f"the folder '{source.path}' has no cluster in Kubernetes: start one with "
+                "gt.cluster.Kubernetes(..., folder=..., keep=True)"
+            )
+        record = json.loads(path.read_text())
+        keep = record["arguments"].pop("keep")
+        cluster = cls(**record["arguments"])
+        cluster._keep = keep
+        cluster._settings = replace(
+            cluster._settings, lease=None if keep else cluster._settings.lease
+        )
+        cluster._made = [Made(*made) for made in record["made"]]
+        cluster._record = str(path)
+        cluster._api = KubernetesApi(cluster._context, cluster._settings.namespace)
+        cluster._folder = ClusterFolder(None)
+        try:
+            shutil.copy2(source.key, cluster._folder.path / "key")
+            cluster._size = cluster._wanted()
+            cluster._open_link()
+        except BaseException:
+            cluster.detach()
+            raise
+        return cluster
+
+    def detach(self) -> None:
+        """Leave the cluster running: end only this program's connection to it.
+
+        A cluster that is not kept ends after its lease.
+        """
+        if self._lease is not None:
+            self._lease.stop()
+        if self._link is not None:
+            self._link.close()
+        if self._folder is not None:
+            self._folder.remove()
+        self._folder = self._lease = self._link = None
+
+    def script(self) -> str:
+        """Return the manifest of what `start` creates."""
+        return self.manifest()
+
+    def manifest(self, *, include_key: bool = False) -> str:
+        """Return the objects that `start` creates, as YAML for `kubectl create --filename -`.
+
+        `start` adds to each object but the first that the first one owns it.
+
+        Args:
+            include_key: include the keys, which are secret; the text has a placeholder otherwise.
+
+        Raises:
+            ClusterError: the cluster has no folder with a key yet.
+        """
+        keys = None
+        if include_key:
+            folder = self._folder
+            if folder is None and self._given_folder is not None:
+                folder = ClusterFolder(self._given_folder)
+            if folder is None:
+                raise ClusterError(
+                    f"the kubernetes cluster '{self.name}' has no key yet: give it a folder, or "
+                    "call start()"
+                )
+            key = folder.key.read_text().strip()
+            keys = {"cluster.key": key, "worker.key": _gt.make_key("worker", key)}
+        return manifest(self._settings, self.size, keys)
+
+    def logs(self, lines: int | None = None) -> dict[str, str]:
+        """Return the last lines of each pod's log, or all, by the name of the pod."""
+        api, found = self._asking(), {}
+        for pod in api.pods(self._settings.selector):
+            name = pod["metadata"]["name"]
+            for container in pod["spec"]["containers"]:
+                try:
+                    found[name] = api.log(name, container["name"], lines)
+                except ClusterError:
+                    continue  # It has not started yet, or is gone.
+        return found
+
+    def start(self, timeout: float = 120.0) -> Self:
+        """Create the objects; return when all workers serve.
+
+        Args:
+            timeout: the seconds after which a cluster that is not complete has failed: give more
+                where images are large, nodes are added or a queue is long.
+
+        Raises:
+            ClusterError: it cannot be started; nothing is left in Kubernetes.
+        """
+        self._until = time.monotonic() + timeout
+        return super().start(timeout)
+
+    def _launch(self) -> None:
+        settings = self._settings
+        self._api = api = KubernetesApi(self._context, settings.namespace)
+        self._made = []
+        created = time.monotonic()
+        *things, last = parsed(self.manifest(include_key=True))
+        ending_with_program(self, is_kept=self._keep)
+        for thing in things:
+            self._create(api, thing)
+            if settings.lease is not None and self._lease is None:
+                self._lease = Lease(api, settings.server, settings.lease, created)
+        if settings.queue:
+            # Workers that are admitted first would wait without a limit for the server.
+            self._await("its server is admitted", self._is_admitted)
+        self._create(api, last)
+        self._save()
+        self._await("its server is ready", self._open_link)
+
+    def _create(self, api: KubernetesApi, thing: dict[str, Any]) -> None:
+        if self._made:
+            root, version = self._made[0], "apps/v1" if self._keep else "batch/v1"
+            owner = {"apiVersion": version, "kind": root.kind, "name": root.name, "uid": root.uid}
+            thing["metadata"]["ownerReferences"] = [owner]
+        made = api.create(thing)
+        self._made.append(Made(thing["kind"], made["metadata"]["name"], made["metadata"]["uid"]))
+
+    def _await(self, what: str, is_done: Any) -> None:
+        while not is_done():
+            failure = self._failure()
+            if failure is not None:
+                raise ClusterError(
+                    f"the kubernetes cluster '{self.name}' did not start: {failure}"
+                )
+            if time.monotonic() > self._until:
+                notes = "".join(f"\n  {note}" for note in self._notes())
+                raise ClusterError(
+                    f"the kubernetes cluster '{self.name}' did not start: it waited in vain until "
+                    f"{what}{notes}"
+                )
+            time.sleep(_EVERY)
+
+    def _is_admitted(self) -> bool:
+        kind, name = workloads(self._settings)[0]
+        status = self._asking().get(kind, name).get("status", {})
+        # Kueue gates the pods of a Deployment, and suspends a Job.
+        return bool(status.get("startTime") or status.get("readyReplicas"))
+
+    def _open_link(self) -> bool:
+        """Publish where the server is reached, if it is ready; return whether it is."""
+        if self._link is None:
+            self._link = ServerLink(self._asking(), self._settings, self._connect)
+        if not self._link.is_ready():
+            return False
+        path = self.folder.address
+        draft = path.with_name(f".address-{os.getpid()}")
+        draft.write_text(self._link.address + "\n")
+        draft.replace(path)
+        return True
+
+    def _save(self) -> None:
+        """Write down what another program needs to attach."""
+        if self.folder.is_temporary:
+            return
+        path = self.folder.path / _RECORD
+        made = [[of.kind, of.name, of.uid] for of in self._made]
+        path.write_text(json.dumps({"arguments": self._arguments, "made": made}, default=list))
+        self._record = str(path)
+
+    def _asking(self) -> KubernetesApi:
+        if self._api is None:
+            raise ClusterError(
+                f"the kubernetes cluster '{self.name}' is not started: call start()"
+            )
+        return self._api
+
+    def _expected_workers(self) -> int:
+        return self._size * self._settings.workers_per_pod
+
+    def _wanted(self) -> int:
+        """Return how many pods Kubernetes is to have."""
+        kind, name = workloads(self._settings)[1]
+        spec = self._asking().get(kind, name)["spec"]
+        if self._settings.job_set:
+            return int(spec["replicatedJobs"][0]["template"]["spec"]["parallelism"])
+        return int(spec["replicas"])
+
+    def _resize(self, size: int) -> None:
+        api, settings = self._asking(), self._settings
+        if not settings.job_set:
+            api.scale("Deployment", settings.workers, size)
+            return
+        _check_job_set(size)
+        path = "/spec/replicatedJobs/0/template/spec/parallelism"
+        change = [{"op": "replace", "path": path, "value": size}]
+        api.patch("JobSet", settings.workers, change)
+        api.patch("PodDisruptionBudget", settings.workers, {"spec": least_available(size)})
+
+    def _failure(self) -> str | None:
+        when, found = self._asked
+        if time.monotonic() - when < _EVERY or self._api is None:
+            return found
+        try:
+            found = Troubles(self._api, self._settings).failure()
+        except ClusterError:
+            found = None  # The API server may answer again; the wait has a limit.
+        self._asked = (time.monotonic(), found)
+        return found
+
+    def _notes(self) -> list[str]:
+        failures = [of.failure for of in (self._lease, self._link) if of and of.failure]
+        if self._api is None:
+            return failures
+        try:
+            return [*failures, *Troubles(self._api, self._settings).notes()]
+        except ClusterError as error:
+            return [*failures, *str(error).splitlines()]
+
+    def _shut_down(self) -> None:
+        if self._lease is not None:
+            self._lease.stop()
+        if self._link is not None:
+            self._link.close()
+        self._lease = self._link = None
+        self._asked = (-math.inf, None)
+        if self._api is not None:
+            remove(self._api, self._settings, self._made)
+        self.folder.address.unlink(missing_ok=True)
+        if self._record is not None and os.path.exists(self._record):
+            os.unlink(self._record)
+
+
+def _check_job_set(size: int) -> None:
+    if size < 1:
+        raise ValueError(f"the number of pods is {size}, but a JobSet has at least 1")
