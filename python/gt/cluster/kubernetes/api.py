@@ -23,7 +23,7 @@ _KINDS = {
     "JobSet": ("jobset.x-k8s.io", "v1alpha2", "jobsets"),
     "NetworkPolicy": ("networking.k8s.io", "v1", "networkpolicies"),
     "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
-    "Workload": ("kueue.x-k8s.io", "v1beta1", "workloads"),
+    "Workload": ("kueue.x-k8s.io", "v1beta2", "workloads"),
 }
 
 _MERGE = "application/merge-patch+json"
@@ -69,13 +69,18 @@ def default_namespace(context: str | None) -> str:
         return _OWN_NAMESPACE.read_text().strip() if _OWN_NAMESPACE.exists() else "default"
     config = kubernetes().config
     try:
-        contexts, active = config.list_kube_config_contexts()
+        contexts, active = config.list_kube_config_contexts(_config_file())
     except config.ConfigException as error:
         raise _no_configuration(error) from None
     for found in contexts:
         if found["name"] == context or (context is None and found is active):
             return str(found["context"].get("namespace") or "default")
     return str(active["context"].get("namespace") or "default") if context is None else "default"
+
+
+def _config_file() -> str | None:
+    # The client reads the variable when it is imported only.
+    return os.environ.get("KUBECONFIG") or None
 
 
 class KubernetesApi:
@@ -89,18 +94,18 @@ class KubernetesApi:
         """
         package = kubernetes()
         self._errors, self.namespace = package.client.exceptions, namespace
-        self._delete_options = package.client.V1DeleteOptions
-        self._stream = package.stream
+        self._package = package
         try:
             if context is None and is_inside():
                 configuration = package.client.Configuration()
                 package.config.load_incluster_config(client_configuration=configuration)
                 client = package.client.ApiClient(configuration)
             else:
-                client = package.config.new_client_from_config(context=context)
+                client = package.config.new_client_from_config(_config_file(), context)
         except package.config.ConfigException as error:
             raise _no_configuration(error) from None
         self.host = str(client.configuration.host)
+        self._client = client
         self._core = package.client.CoreV1Api(client)
         self._custom = package.client.CustomObjectsApi(client)
 
@@ -166,7 +171,7 @@ class KubernetesApi:
 
     def delete(self, kind: str, name: str, uid: str | None = None) -> None:
         """Delete an object and what it owns, unless it is gone or another one by now."""
-        options = self._delete_options(
+        options = self._package.client.V1DeleteOptions(
             propagation_policy="Foreground", preconditions={"uid": uid} if uid else None
         )
         try:
@@ -184,9 +189,7 @@ class KubernetesApi:
     def pods(self, selector: str) -> list[Object]:
         """Return the pods with some labels, also those that are ending."""
         with self._asking("list pods"):
-            found = self._core.list_namespaced_pod(
-                self.namespace, label_selector=selector, **_RAW
-            )
+            found = self._core.list_namespaced_pod(self.namespace, label_selector=selector, **_RAW)
             return list(self._read(found)["items"])
 
     def end_pods(self, selector: str, grace: int) -> None:
@@ -218,9 +221,17 @@ class KubernetesApi:
 
     def connect(self, pod: str, port: int) -> Any:
         """Return a connection to a port of a pod, which has a `socket` for that port."""
+        package = self._package
         with self._asking(f"connect to pod '{pod}'"):
-            method = self._core.connect_get_namespaced_pod_portforward
-            return self._stream.portforward(method, pod, self.namespace, ports=str(port))
+            # It changes its API client for the time of the call, which other threads must not use.
+            with package.client.ApiClient(self._client.configuration) as own:
+                method = package.client.CoreV1Api(own).connect_get_namespaced_pod_portforward
+                return package.stream.portforward(method, pod, self.namespace, ports=str(port))
+
+    def close(self) -> None:
+        """End the connections."""
+        self._client.rest_client.pool_manager.clear()
+        self._client.close()
 
     def _place(self, kind: str) -> tuple[str, str, str, str]:
         group, version, plural = _KINDS[kind]
@@ -250,7 +261,7 @@ class KubernetesApi:
                 f"Kubernetes does not {what} in the namespace '{self.namespace}': {why}"
                 f"{said(_message(error))}"
             ) from None
-        except (HTTPError, OSError) as error:
+        except (HTTPError, OSError, self._errors.OpenApiException) as error:
             raise ClusterError(
                 f"the Kubernetes API server at {self.host} cannot be reached, to {what}"
                 f"{said(str(error))}"

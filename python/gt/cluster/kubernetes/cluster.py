@@ -225,9 +225,11 @@ class Kubernetes(Cluster):
             self._lease.stop()
         if self._link is not None:
             self._link.close()
+        if self._api is not None:
+            self._api.close()
         if self._folder is not None:
             self._folder.remove()
-        self._folder = self._lease = self._link = None
+        self._folder = self._lease = self._link = self._api = None
 
     def script(self) -> str:
         """Return the manifest of what `start` creates."""
@@ -304,6 +306,7 @@ class Kubernetes(Cluster):
     def _create(self, api: KubernetesApi, thing: dict[str, Any]) -> None:
         if self._made:
             root, version = self._made[0], "apps/v1" if self._keep else "batch/v1"
+            # It is no controller: Kueue would count the pods of a controlled object as the owner's.
             owner = {"apiVersion": version, "kind": root.kind, "name": root.name, "uid": root.uid}
             thing["metadata"]["ownerReferences"] = [owner]
         made = api.create(thing)
@@ -313,9 +316,7 @@ class Kubernetes(Cluster):
         while not is_done():
             failure = self._failure()
             if failure is not None:
-                raise ClusterError(
-                    f"the kubernetes cluster '{self.name}' did not start: {failure}"
-                )
+                raise ClusterError(f"the kubernetes cluster '{self.name}' did not start: {failure}")
             if time.monotonic() > self._until:
                 notes = "".join(f"\n  {note}" for note in self._notes())
                 raise ClusterError(
@@ -353,9 +354,7 @@ class Kubernetes(Cluster):
 
     def _asking(self) -> KubernetesApi:
         if self._api is None:
-            raise ClusterError(
-                f"the kubernetes cluster '{self.name}' is not started: call start()"
-            )
+            raise ClusterError(f"the kubernetes cluster '{self.name}' is not started: call start()")
         return self._api
 
     def _expected_workers(self) -> int:
@@ -366,7 +365,8 @@ class Kubernetes(Cluster):
         kind, name = workloads(self._settings)[1]
         spec = self._asking().get(kind, name)["spec"]
         if self._settings.job_set:
-            return int(spec["replicatedJobs"][0]["template"]["spec"]["parallelism"])
+            name = f"{self._settings.workers}-workers-0"
+            return int(self._asking().get("Job", name)["spec"]["parallelism"])
         return int(spec["replicas"])
 
     def _resize(self, size: int) -> None:
@@ -377,10 +377,18 @@ class Kubernetes(Cluster):
         _check_job_set(size)
         path = "/spec/replicatedJobs/0/template/spec/parallelism"
         change = [{"op": "replace", "path": path, "value": size}]
-        api.patch("JobSet", settings.workers, change)
+        try:
+            api.patch("JobSet", settings.workers, change)
+        except ClusterError as error:
+            if "immutable" not in str(error):
+                raise
+            # Versions before elastic JobSets leave it to the Job.
+            api.patch("Job", f"{settings.workers}-workers-0", {"spec": {"parallelism": size}})
         api.patch("PodDisruptionBudget", settings.workers, {"spec": least_available(size)})
 
     def _failure(self) -> str | None:
+        if self._lease is not None and self._lease.is_lost:
+            return self._lease.failure
         when, found = self._asked
         if time.monotonic() - when < _EVERY or self._api is None:
             return found
@@ -409,6 +417,8 @@ class Kubernetes(Cluster):
         self._asked = (-math.inf, None)
         if self._api is not None:
             remove(self._api, self._settings, self._made)
+            self._api.close()
+        self._api, self._made = None, []
         self.folder.address.unlink(missing_ok=True)
         if self._record is not None and os.path.exists(self._record):
             os.unlink(self._record)

@@ -12,6 +12,9 @@ from gt.cluster.errors import ClusterError
 #: How much is read at once, in bytes.
 _PIECE = 1 << 16
 
+#: How long connections may take to end, in seconds.
+_END_WITHIN = 5.0
+
 
 class Forward:
     """Listens at a port of the loopback address that the system chooses.
@@ -31,6 +34,7 @@ class Forward:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._lock = threading.Lock()
         self._open: set[Any] = set()
+        self._threads: set[threading.Thread] = set()
         self._is_closed = False
         #: Why the last connection failed, or None.
         self.failure: str | None = None
@@ -51,9 +55,12 @@ class Forward:
             pass
         self._listener.close()
         with self._lock:
-            sockets = list(self._open)
+            sockets, threads = list(self._open), list(self._threads)
         for one in sockets:
             _shut(one)
+        # Their requests to the API server end, too.
+        for thread in threads:
+            thread.join(_END_WITHIN)
 
     def _accept(self) -> None:
         while not self._is_closed:
@@ -62,9 +69,20 @@ class Forward:
             except OSError:
                 return
             local.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._serve, args=(local,), daemon=True).start()
+            thread = threading.Thread(target=self._serve, args=(local,), daemon=True)
+            with self._lock:
+                self._threads.add(thread)
+            thread.start()
 
     def _serve(self, local: socket.socket) -> None:
+        try:
+            self._forward(local)
+        finally:
+            local.close()
+            with self._lock:
+                self._threads.discard(threading.current_thread())
+
+    def _forward(self, local: socket.socket) -> None:
         try:
             connection = self._connect()
             remote = connection.socket(self._port)
@@ -72,7 +90,6 @@ class Forward:
             remote.setblocking(True)
         except (ClusterError, OSError) as error:
             self.failure = str(error)
-            local.close()
             return
         self.failure = None
         with self._lock:
@@ -85,7 +102,6 @@ class Forward:
         back.join()
         with self._lock:
             self._open -= {local, remote}
-        local.close()
         # Ends the client's thread of this connection.
         connection.close()
 

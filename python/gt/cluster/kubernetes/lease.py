@@ -24,13 +24,14 @@ class LeaseClock:
 
     def __init__(self, lease: float, created: float):
         """The Job is created at a time, or later."""
-        self._lease, self._start, self._started, self._last = lease, created, None, created
-        self._started: str | None
+        self._lease, self._start, self._last = lease, created, created
+        self._started: str | None = None
 
     def deadline(self, now: float) -> int:
         """Return the deadline that gives the Job at least the lease from now."""
-        elapsed = now - self._start if self._started is not None else 0.0
-        return math.ceil(elapsed + self._lease)
+        # One that has no start in the last answer may have started since.
+        start = self._start if self._started is not None else self._last
+        return math.ceil(now - start + self._lease)
 
     def seen(self, asked: float, started: str | None) -> None:
         """Note what an answer says of the Job's start; the question was asked at a time.
@@ -51,7 +52,10 @@ class Lease:
         self._api, self._job, self._every = api, job, lease / 4
         self._clock = LeaseClock(lease, created)
         self._is_stopped = threading.Event()
+        #: Why the deadline was not moved on the last time, or None.
         self.failure: str | None = None
+        #: Whether the Job does not exist any more.
+        self.is_lost = False
         self._thread = threading.Thread(target=self._run, name="gt-lease", daemon=True)
         self._thread.start()
 
@@ -71,6 +75,7 @@ class Lease:
                 job = self._api.patch("Job", self._job, change)
             except NotFoundError:
                 self.failure = f"its Job '{self._job}' has been removed"
+                self.is_lost = True
                 return
             except ClusterError as error:
                 self.failure = f"its deadline cannot be moved on: {error}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gt.cluster.errors import ClusterError, said
-from gt.cluster.kubernetes.api import KubernetesApi
+from gt.cluster.kubernetes.api import KubernetesApi, NotFoundError
 from gt.cluster.kubernetes.pods import Object
 from gt.cluster.kubernetes.settings import PodSettings
 
@@ -84,8 +84,11 @@ class Troubles:
         """Return why pods cannot be created, such as a quota; or why a Job has ended."""
         settings = self._settings
         for kind, name in workloads(settings):
-            conditions = self._api.get(kind, name).get("status", {}).get("conditions", [])
-            for condition in conditions:
+            try:
+                status = self._api.get(kind, name).get("status", {})
+            except NotFoundError:
+                continue  # It is not created yet.
+            for condition in status.get("conditions", []):
                 if condition.get("status") != "True":
                     continue
                 words = condition.get("message", "")
