@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,23 +17,15 @@ from gt.cluster.errors import ClusterError
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.kubernetes.api import KubernetesApi, default_namespace, is_inside
 from gt.cluster.kubernetes.exits import ending_with_program
-from gt.cluster.kubernetes.lease import Lease
-from gt.cluster.kubernetes.link import ServerLink
 from gt.cluster.kubernetes.manifest import manifest, parsed
-from gt.cluster.kubernetes.objects import least_available
-from gt.cluster.kubernetes.removal import Made, remove
+from gt.cluster.kubernetes.record import Record
+from gt.cluster.kubernetes.removal import Made
+from gt.cluster.kubernetes.running import EVERY, Running
 from gt.cluster.kubernetes.settings import PodSettings
-from gt.cluster.kubernetes.troubles import Troubles, workloads
 from gt.cluster.programs import WorkerOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-#: How often Kubernetes is asked about pods, in seconds.
-_EVERY = 0.5
-
-#: The file in the folder of a cluster from which another process attaches to it.
-_RECORD = "kubernetes.json"
 
 
 class Kubernetes(Cluster):
@@ -165,13 +156,9 @@ class Kubernetes(Cluster):
         )
         arguments |= {"name": self.name, "namespace": self._settings.namespace}
         self._arguments = arguments | {"folder": None, "connect": self._connect}
-        self._api: KubernetesApi | None = None
-        self._lease: Lease | None = None
-        self._link: ServerLink | None = None
-        self._made: list[Made] = []
+        self._running: Running | None = None
         self._until = math.inf
-        self._asked: tuple[float, str | None] = (-math.inf, None)
-        self._record: str | None = None
+        self._record: Record | None = None
 
     @classmethod
     def attach(cls, folder: str | os.PathLike[str]) -> Self:
@@ -190,27 +177,19 @@ class Kubernetes(Cluster):
             print(cluster.status())
         """
         source = ClusterFolder(folder)
-        path = source.path / _RECORD
-        if not path.exists():
-            raise ClusterError(
-                f"the folder '{source.path}' has no cluster in Kubernetes: start one with "
-                "gt.cluster.Kubernetes(..., folder=..., keep=True)"
-            )
-        record = json.loads(path.read_text())
-        keep = record["arguments"].pop("keep")
-        cluster = cls(**record["arguments"])
-        cluster._keep = keep
-        cluster._settings = replace(
-            cluster._settings, lease=None if keep else cluster._settings.lease
-        )
-        cluster._made = [Made(*made) for made in record["made"]]
-        cluster._record = str(path)
-        cluster._api = KubernetesApi(cluster._context, cluster._settings.namespace)
+        record = Record.read(source.path)
+        arguments = dict(record.arguments)
+        keep = arguments.pop("keep")
+        cluster = cls(**arguments)
+        cluster._keep, cluster._record = keep, record
+        if keep:
+            cluster._settings = replace(cluster._settings, lease=None)
+        running = cluster._connected(record.made)
         cluster._folder = ClusterFolder(None)
         try:
             shutil.copy2(source.key, cluster._folder.path / "key")
-            cluster._size = cluster._wanted()
-            cluster._open_link()
+            cluster._size = running.size()
+            cluster._publish()
         except BaseException:
             cluster.detach()
             raise
@@ -221,15 +200,11 @@ class Kubernetes(Cluster):
 
         A cluster that is not kept ends after its lease.
         """
-        if self._lease is not None:
-            self._lease.stop()
-        if self._link is not None:
-            self._link.close()
-        if self._api is not None:
-            self._api.close()
+        if self._running is not None:
+            self._running.disconnect()
         if self._folder is not None:
             self._folder.remove()
-        self._folder = self._lease = self._link = self._api = None
+        self._folder = self._running = None
 
     def script(self) -> str:
         """Return the manifest of what `start` creates."""
@@ -246,31 +221,23 @@ class Kubernetes(Cluster):
         Raises:
             ClusterError: the cluster has no folder with a key yet.
         """
-        keys = None
-        if include_key:
-            folder = self._folder
-            if folder is None and self._given_folder is not None:
-                folder = ClusterFolder(self._given_folder)
-            if folder is None:
-                raise ClusterError(
-                    f"the kubernetes cluster '{self.name}' has no key yet: give it a folder, or "
-                    "call start()"
-                )
-            key = folder.key.read_text().strip()
-            keys = {"cluster.key": key, "worker.key": _gt.make_key("worker", key)}
+        if not include_key:
+            return manifest(self._settings, self.size, None)
+        folder = self._folder
+        if folder is None and self._given_folder is not None:
+            folder = ClusterFolder(self._given_folder)
+        if folder is None:
+            raise ClusterError(
+                f"the kubernetes cluster '{self.name}' has no key yet: give it a folder, or call "
+                "start()"
+            )
+        key = folder.key.read_text().strip()
+        keys = {"cluster.key": key, "worker.key": _gt.make_key("worker", key)}
         return manifest(self._settings, self.size, keys)
 
     def logs(self, lines: int | None = None) -> dict[str, str]:
         """Return the last lines of each pod's log, or all, by the name of the pod."""
-        api, found = self._asking(), {}
-        for pod in api.pods(self._settings.selector):
-            name = pod["metadata"]["name"]
-            for container in pod["spec"]["containers"]:
-                try:
-                    found[name] = api.log(name, container["name"], lines)
-                except ClusterError:
-                    continue  # It has not started yet, or is gone.
-        return found
+        return self._started().logs(lines)
 
     def start(self, timeout: float = 120.0) -> Self:
         """Create the objects; return when all workers serve.
@@ -285,35 +252,33 @@ class Kubernetes(Cluster):
         self._until = time.monotonic() + timeout
         return super().start(timeout)
 
+    def adapt(self, minimum: int, maximum: int, *, idle: float = 60.0) -> None:
+        """From now on, have as many pods as there is work for, as `Cluster.adapt` describes.
+
+        Raises:
+            ValueError: the numbers do not fit, or the minimum is 0 with a JobSet.
+        """
+        if self._settings.job_set:
+            _check_job_set(minimum)
+        super().adapt(minimum, maximum, idle=idle)
+
+    def _connected(self, made: Sequence[Made] = ()) -> Running:
+        api = KubernetesApi(self._context, self._settings.namespace)
+        self._running = Running(api, self._settings, self._connect, list(made))
+        return self._running
+
     def _launch(self) -> None:
-        settings = self._settings
-        self._api = api = KubernetesApi(self._context, settings.namespace)
-        self._made = []
-        created = time.monotonic()
-        *things, last = parsed(self.manifest(include_key=True))
+        running = self._connected()
         ending_with_program(self, is_kept=self._keep)
-        for thing in things:
-            self._create(api, thing)
-            if settings.lease is not None and self._lease is None:
-                self._lease = Lease(api, settings.server, settings.lease, created)
-        if settings.queue:
-            # Workers that are admitted first would wait without a limit for the server.
-            self._await("its server is admitted", self._is_admitted)
-        self._create(api, last)
-        self._save()
-        self._await("its server is ready", self._open_link)
+        things = parsed(self.manifest(include_key=True))
+        running.create(things, lambda is_true: self._await("its server is admitted", is_true))
+        if not self.folder.is_temporary:
+            self._record = Record(self.folder.path, self._arguments, running.made)
+            self._record.write()
+        self._await("its server is ready", self._publish)
 
-    def _create(self, api: KubernetesApi, thing: dict[str, Any]) -> None:
-        if self._made:
-            root, version = self._made[0], "apps/v1" if self._keep else "batch/v1"
-            # It is no controller: Kueue would count the pods of a controlled object as the owner's.
-            owner = {"apiVersion": version, "kind": root.kind, "name": root.name, "uid": root.uid}
-            thing["metadata"]["ownerReferences"] = [owner]
-        made = api.create(thing)
-        self._made.append(Made(thing["kind"], made["metadata"]["name"], made["metadata"]["uid"]))
-
-    def _await(self, what: str, is_done: Any) -> None:
-        while not is_done():
+    def _await(self, what: str, is_true: Callable[[], bool]) -> None:
+        while not is_true():
             failure = self._failure()
             if failure is not None:
                 raise ClusterError(f"the kubernetes cluster '{self.name}' did not start: {failure}")
@@ -323,105 +288,44 @@ class Kubernetes(Cluster):
                     f"the kubernetes cluster '{self.name}' did not start: it waited in vain until "
                     f"{what}{notes}"
                 )
-            time.sleep(_EVERY)
+            time.sleep(EVERY)
 
-    def _is_admitted(self) -> bool:
-        kind, name = workloads(self._settings)[0]
-        status = self._asking().get(kind, name).get("status", {})
-        # Kueue gates the pods of a Deployment, and suspends a Job.
-        return bool(status.get("startTime") or status.get("readyReplicas"))
-
-    def _open_link(self) -> bool:
-        """Publish where the server is reached, if it is ready; return whether it is."""
-        if self._link is None:
-            self._link = ServerLink(self._asking(), self._settings, self._connect)
-        if not self._link.is_ready():
+    def _publish(self) -> bool:
+        """Write where the server is reached to the folder; return whether it is ready."""
+        address = self._started().address()
+        if address is None:
             return False
-        path = self.folder.address
-        draft = path.with_name(f".address-{os.getpid()}")
-        draft.write_text(self._link.address + "\n")
-        draft.replace(path)
+        draft = self.folder.address.with_name(f".address-{os.getpid()}")
+        draft.write_text(address + "\n")
+        draft.replace(self.folder.address)
         return True
 
-    def _save(self) -> None:
-        """Write down what another program needs to attach."""
-        if self.folder.is_temporary:
-            return
-        path = self.folder.path / _RECORD
-        made = [[of.kind, of.name, of.uid] for of in self._made]
-        path.write_text(json.dumps({"arguments": self._arguments, "made": made}, default=list))
-        self._record = str(path)
-
-    def _asking(self) -> KubernetesApi:
-        if self._api is None:
+    def _started(self) -> Running:
+        if self._running is None:
             raise ClusterError(f"the kubernetes cluster '{self.name}' is not started: call start()")
-        return self._api
+        return self._running
 
     def _expected_workers(self) -> int:
         return self._size * self._settings.workers_per_pod
 
-    def _wanted(self) -> int:
-        """Return how many pods Kubernetes is to have."""
-        kind, name = workloads(self._settings)[1]
-        spec = self._asking().get(kind, name)["spec"]
-        if self._settings.job_set:
-            name = f"{self._settings.workers}-workers-0"
-            return int(self._asking().get("Job", name)["spec"]["parallelism"])
-        return int(spec["replicas"])
-
     def _resize(self, size: int) -> None:
-        api, settings = self._asking(), self._settings
-        if not settings.job_set:
-            api.scale("Deployment", settings.workers, size)
-            return
-        _check_job_set(size)
-        path = "/spec/replicatedJobs/0/template/spec/parallelism"
-        change = [{"op": "replace", "path": path, "value": size}]
-        try:
-            api.patch("JobSet", settings.workers, change)
-        except ClusterError as error:
-            if "immutable" not in str(error):
-                raise
-            # Versions before elastic JobSets leave it to the Job.
-            api.patch("Job", f"{settings.workers}-workers-0", {"spec": {"parallelism": size}})
-        api.patch("PodDisruptionBudget", settings.workers, {"spec": least_available(size)})
+        if self._settings.job_set:
+            _check_job_set(size)
+        self._started().resize(size)
 
     def _failure(self) -> str | None:
-        if self._lease is not None and self._lease.is_lost:
-            return self._lease.failure
-        when, found = self._asked
-        if time.monotonic() - when < _EVERY or self._api is None:
-            return found
-        try:
-            found = Troubles(self._api, self._settings).failure()
-        except ClusterError:
-            found = None  # The API server may answer again; the wait has a limit.
-        self._asked = (time.monotonic(), found)
-        return found
+        return self._running.failure() if self._running is not None else None
 
     def _notes(self) -> list[str]:
-        failures = [of.failure for of in (self._lease, self._link) if of and of.failure]
-        if self._api is None:
-            return failures
-        try:
-            return [*failures, *Troubles(self._api, self._settings).notes()]
-        except ClusterError as error:
-            return [*failures, *str(error).splitlines()]
+        return self._running.notes() if self._running is not None else []
 
     def _shut_down(self) -> None:
-        if self._lease is not None:
-            self._lease.stop()
-        if self._link is not None:
-            self._link.close()
-        self._lease = self._link = None
-        self._asked = (-math.inf, None)
-        if self._api is not None:
-            remove(self._api, self._settings, self._made)
-            self._api.close()
-        self._api, self._made = None, []
+        running, self._running = self._running, None
         self.folder.address.unlink(missing_ok=True)
-        if self._record is not None and os.path.exists(self._record):
-            os.unlink(self._record)
+        if running is not None:
+            running.remove()
+        if self._record is not None:
+            self._record.remove()
 
 
 def _check_job_set(size: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -102,8 +103,16 @@ class Forward:
         back.join()
         with self._lock:
             self._open -= {local, remote}
-        # Ends the client's thread of this connection.
-        connection.close()
+        _end(connection)
+
+
+def _end(connection: Any) -> None:
+    """End the client's thread of a connection, and its socket if that thread has failed."""
+    connection.close()
+    until = time.monotonic() + 1
+    while connection.connected and time.monotonic() < until:
+        time.sleep(0.01)
+    connection.websocket.shutdown()
 
 
 def _copy(source: Any, target: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gt import _gt
 from gt.cluster.errors import ClusterError
 from gt.cluster.kubernetes.api import KubernetesApi
 from gt.cluster.kubernetes.forward import Forward
@@ -30,8 +31,6 @@ class ServerLink:
         """Return why the server was not reached, or what to look at; None if nothing is known."""
         if self._forward is not None:
             return self._forward.failure
-        from gt import _gt
-
         try:
             if not self.is_ready() or _gt.is_listening(self.address):
                 return None
