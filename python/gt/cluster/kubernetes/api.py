@@ -39,6 +39,15 @@ class NotFoundError(ClusterError):
     __module__ = "gt.cluster"
 
 
+class ConflictError(ClusterError):
+    """Another object has the name, or was changed meanwhile."""
+
+    __module__ = "gt.cluster"
+
+
+_ERRORS: dict[int, type[ClusterError]] = {404: NotFoundError, 409: ConflictError}
+
+
 def kubernetes() -> ModuleType:
     """Return the official client.
 
@@ -114,9 +123,9 @@ class KubernetesApi:
         kind, name = thing["kind"], thing["metadata"]["name"]
         with self._asking(f"create {kind} '{name}'"):
             if kind in _KINDS:
-                return self._plain(
+                return self._read(
                     self._custom.create_namespaced_custom_object(
-                        *self._place(kind), body=thing, _request_timeout=_TIMEOUT
+                        *self._place(kind), body=thing, **_RAW
                     )
                 )
             create = getattr(self._core, f"create_namespaced_{kind.lower()}")
@@ -126,10 +135,8 @@ class KubernetesApi:
         """Return an object."""
         with self._asking(f"read {kind} '{name}'"):
             if kind in _KINDS:
-                return self._plain(
-                    self._custom.get_namespaced_custom_object(
-                        *self._place(kind), name=name, _request_timeout=_TIMEOUT
-                    )
+                return self._read(
+                    self._custom.get_namespaced_custom_object(*self._place(kind), name=name, **_RAW)
                 )
             read = getattr(self._core, f"read_namespaced_{kind.lower()}")
             return self._read(read(name, self.namespace, **_RAW))
@@ -137,9 +144,9 @@ class KubernetesApi:
     def items(self, kind: str, selector: str = "") -> list[Object]:
         """Return the objects of a kind, which the client has no types for, with some labels."""
         with self._asking(f"list {kind}s"):
-            found = self._plain(
+            found = self._read(
                 self._custom.list_namespaced_custom_object(
-                    *self._place(kind), label_selector=selector, _request_timeout=_TIMEOUT
+                    *self._place(kind), label_selector=selector, **_RAW
                 )
             )
             return list(found.get("items", []))
@@ -148,25 +155,27 @@ class KubernetesApi:
         """Change an object of a kind outside the core group; return it as it is then."""
         content = _JSON_PATCH if isinstance(change, list) else _MERGE
         with self._asking(f"change {kind} '{name}'"):
-            return self._plain(
+            return self._read(
                 self._custom.patch_namespaced_custom_object(
                     *self._place(kind),
                     name=name,
                     body=change,
                     _content_type=content,
-                    _request_timeout=_TIMEOUT,
+                    **_RAW,
                 )
             )
 
     def scale(self, kind: str, name: str, size: int) -> None:
         """Set how many pods an object of a kind outside the core group has."""
         with self._asking(f"scale {kind} '{name}' to {size}"):
-            self._custom.patch_namespaced_custom_object_scale(
-                *self._place(kind),
-                name=name,
-                body={"spec": {"replicas": size}},
-                _content_type=_MERGE,
-                _request_timeout=_TIMEOUT,
+            self._read(
+                self._custom.patch_namespaced_custom_object_scale(
+                    *self._place(kind),
+                    name=name,
+                    body={"spec": {"replicas": size}},
+                    _content_type=_MERGE,
+                    **_RAW,
+                )
             )
 
     def delete(self, kind: str, name: str, uid: str | None = None) -> None:
@@ -177,13 +186,14 @@ class KubernetesApi:
         try:
             with self._asking(f"delete {kind} '{name}'"):
                 if kind in _KINDS:
-                    self._custom.delete_namespaced_custom_object(
-                        *self._place(kind), name=name, body=options, _request_timeout=_TIMEOUT
+                    done = self._custom.delete_namespaced_custom_object(
+                        *self._place(kind), name=name, body=options, **_RAW
                     )
                 else:
                     remove = getattr(self._core, f"delete_namespaced_{kind.lower()}")
-                    remove(name, self.namespace, body=options, **_RAW)
-        except NotFoundError:
+                    done = remove(name, self.namespace, body=options, **_RAW)
+                self._read(done)
+        except (NotFoundError, ConflictError):
             pass
 
     def pods(self, selector: str) -> list[Object]:
@@ -195,8 +205,9 @@ class KubernetesApi:
     def end_pods(self, selector: str, grace: int) -> None:
         """Delete the pods with some labels; each has some seconds to end."""
         with self._asking("delete pods"):
-            self._core.delete_collection_namespaced_pod(
-                self.namespace, label_selector=selector, grace_period_seconds=grace, **_RAW
+            remove = self._core.delete_collection_namespaced_pod
+            self._read(
+                remove(self.namespace, label_selector=selector, grace_period_seconds=grace, **_RAW)
             )
 
     def events(self) -> list[Object]:
@@ -238,12 +249,8 @@ class KubernetesApi:
         return group, version, self.namespace, plural
 
     @staticmethod
-    def _plain(found: Any) -> Object:
-        result: Object = found
-        return result
-
-    @staticmethod
     def _read(response: Any) -> Object:
+        """Return the body of a response, which ends its use of a connection."""
         result: Object = json.loads(response.data)
         return result
 
@@ -255,7 +262,7 @@ class KubernetesApi:
         try:
             yield
         except self._errors.ApiException as error:
-            kind = NotFoundError if error.status == 404 else ClusterError
+            kind = _ERRORS.get(error.status, ClusterError)
             why = f"{error.status} {error.reason}" if error.status else "no connection"
             raise kind(
                 f"Kubernetes does not {what} in the namespace '{self.namespace}': {why}"

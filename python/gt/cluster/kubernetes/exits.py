@@ -8,10 +8,10 @@ import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gt.cluster.kubernetes.cluster import Kubernetes
+    from gt.cluster.kubernetes.lifecycle import Lifecycle
 
 
-def ending_with_program(cluster: Kubernetes, *, is_kept: bool) -> None:
+def ending_with_program(cluster: Lifecycle, *, is_kept: bool) -> None:
     """Close a cluster when this program ends in good order, or leave it running."""
     found, owner = weakref.ref(cluster), os.getpid()
 
