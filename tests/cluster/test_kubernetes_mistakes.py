@@ -145,6 +145,29 @@ def test_a_queue_that_admits_nothing_says_so(here):
     )
 
 
+def test_a_service_that_cannot_be_reached_names_the_label_of_clients(here):
+    first, *words = refused(timeout=3, connect="service", name="far")
+    assert "is not complete after 3 s" in first
+    assert "the server does not answer at far.default.svc:9000" in words[0]
+    assert "the label gt-client=far" in words[0]
+    assert here.has_nothing()
+
+
+def test_what_cannot_be_removed_is_named(here, monkeypatch):
+    from gt.cluster.kubernetes import removal
+
+    monkeypatch.setattr(removal, "_LIMIT", 1.0)
+    cluster = Kubernetes(1, image="gt:1", name="stuck").start()
+    here.api.faults["DELETE", "jobs"] = (403, "jobs.batch is forbidden")
+    with pytest.raises(ClusterError, match="'stuck' is not removed after 1 s(.|\n)*Job stuck-"):
+        cluster.close()
+    assert not cluster.is_running
+    # Its deadline removes the rest.
+    here.api.faults.clear()
+    here.api.remove("jobs", "stuck-server")
+    wait_until(here.has_nothing, "that nothing is left")
+
+
 def test_a_context_that_does_not_exist(here):
     with pytest.raises(ClusterError, match="no configuration for Kubernetes(.|\n)*elsewhere"):
         Kubernetes(1, image="gt:1", context="elsewhere", namespace="default").start()

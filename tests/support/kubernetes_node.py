@@ -257,5 +257,6 @@ def _owner(of, kind: str):
 
 def _set(status, phase: str, state, ready: bool, image: str = "") -> None:
     conditions = [{"type": "Ready", "status": str(ready)}]
-    name = {"name": "container", "image": image, "state": state}
+    restarts = status.get("restarts", 0)
+    name = {"name": "container", "image": image, "state": state, "restartCount": restarts}
     status.update(phase=phase, conditions=conditions, containerStatuses=[name])

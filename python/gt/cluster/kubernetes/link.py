@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
-from gt import _gt
 from gt.cluster.errors import ClusterError
 from gt.cluster.kubernetes.api import KubernetesApi
 from gt.cluster.kubernetes.forward import Forward
 from gt.cluster.kubernetes.objects import CLIENT_LABEL
 from gt.cluster.kubernetes.settings import PORT, PodSettings
 from gt.cluster.kubernetes.troubles import is_ready
+
+#: How long it is tried to connect to the Service, in seconds.
+_TIMEOUT = 3
 
 
 class ServerLink:
@@ -32,14 +35,19 @@ class ServerLink:
         if self._forward is not None:
             return self._forward.failure
         try:
-            if not self.is_ready() or _gt.is_listening(self.address):
+            if not self.is_ready():
                 return None
         except ClusterError as error:
             return str(error)
+        try:
+            socket.create_connection((self._settings.host, PORT), _TIMEOUT).close()
+            return None
+        except OSError as error:
+            why = str(error)
         label = f"{CLIENT_LABEL}={self._settings.name}"
         return (
             f"the server does not answer at {self.address}: the pods of programs need the label "
-            f"{label}"
+            f"{label} ({why})"
         )
 
     def is_ready(self) -> bool:

@@ -37,13 +37,15 @@ def remove(api: KubernetesApi, settings: PodSettings, made: list[Made]) -> None:
     if not made:
         return
     failure: ClusterError | None = None
+    until, ended = time.monotonic() + _LIMIT, -_LIMIT
     # The last ones have the workers. Objects of another cluster of this name have another uid.
     for of in reversed(made):
         try:
             api.delete(of.kind, of.name, of.uid)
         except ClusterError as error:
             failure = error
-    until, ended = time.monotonic() + _LIMIT, -_LIMIT
+            if time.monotonic() > until:
+                raise
     while left := _left(api, settings, made[0]):
         if time.monotonic() > until:
             raise ClusterError(

@@ -22,6 +22,9 @@ _FATAL = {
     "RunContainerError",
 }
 
+#: How often a container may fail before the start has failed.
+_TRIES = 3
+
 #: Reasons that every pod has on its way.
 _USUAL = {"ContainerCreating", "PodInitializing"}
 
@@ -38,7 +41,7 @@ class Troubles:
         for pod in self._api.pods(self._settings.selector):
             for state in _containers(pod):
                 waiting = state.get("state", {}).get("waiting", {})
-                if waiting.get("reason") in _FATAL:
+                if waiting.get("reason") in _FATAL and not _may_pass(state, waiting):
                     return self._of_container(pod, state, waiting)
         return self._of_workloads()
 
@@ -164,6 +167,11 @@ def is_ready(pod: Object) -> bool:
 def _containers(pod: Object) -> list[Object]:
     status = pod.get("status", {})
     return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+
+
+def _may_pass(state: Object, waiting: Object) -> bool:
+    """Return whether a container that fails has not failed often yet: the server may come later."""
+    return waiting["reason"] == "CrashLoopBackOff" and state.get("restartCount", 0) < _TRIES
 
 
 def _is_refusal(words: str) -> bool:
