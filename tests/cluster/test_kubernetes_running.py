@@ -158,6 +158,7 @@ def test_another_program_attaches_to_one_that_is_kept(here, tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert len(here.node.running()) == 2
+    assert not (folder / "address").exists()
     cluster = Kubernetes.attach(folder)
     assert cluster.name == "kept" and cluster.size == 1
     assert compute(cluster) == [2, 2, 2]

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import atexit
 import os
-import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gt.cluster.kubernetes.lifecycle import Lifecycle
 
 
-def ending_with_program(cluster: Lifecycle, *, is_kept: bool) -> None:
-    """Close a cluster when this program ends in good order, or leave it running."""
-    found, owner = weakref.ref(cluster), os.getpid()
+def ending_with_program(cluster: Lifecycle, *, is_kept: bool) -> Callable[[], None]:
+    """Close a cluster when this program ends in good order, or leave it running if it is kept.
+
+    Returns:
+        A function after which nothing is done any more.
+    """
+    owner = os.getpid()
 
     def end() -> None:
-        of = found()
         # A forked child is not the owner.
-        if of is not None and of.is_running and os.getpid() == owner:
+        if cluster.is_running and os.getpid() == owner:
             if is_kept:
-                of.detach()
+                cluster.detach()
             else:
-                of.close()
+                cluster.close()
 
     atexit.register(end)
+    return lambda: atexit.unregister(end)

@@ -34,6 +34,7 @@ class Lifecycle(Cluster):
     _running: Running | None = None
     _record: Record | None = None
     _until = math.inf
+    _forget: Callable[[], None] | None = None
 
     @abc.abstractmethod
     def manifest(self, *, include_key: bool = False) -> str:
@@ -44,9 +45,13 @@ class Lifecycle(Cluster):
 
         A cluster that is not kept ends after its lease.
         """
+        self._leave()
         if self._running is not None:
             self._running.disconnect()
         if self._folder is not None:
+            if self._connect == "forward":
+                # The port ends with this program.
+                self._folder.address.unlink(missing_ok=True)
             self._folder.remove()
         self._folder = self._running = None
 
@@ -70,7 +75,7 @@ class Lifecycle(Cluster):
 
     def _launch(self) -> None:
         running = self._connected()
-        ending_with_program(self, is_kept=self._keep)
+        self._forget = ending_with_program(self, is_kept=self._keep)
         things = parsed(self.manifest(include_key=True))
         running.create(things, lambda is_true: self._await("its server is admitted", is_true))
         if not self.folder.is_temporary:
@@ -106,6 +111,12 @@ class Lifecycle(Cluster):
             raise ClusterError(f"the kubernetes cluster '{self.name}' is not started: call start()")
         return self._running
 
+    def _leave(self) -> None:
+        """Do nothing more at the end of this program."""
+        if self._forget is not None:
+            self._forget()
+            self._forget = None
+
     def _expected_workers(self) -> int:
         return self._size * self._settings.workers_per_pod
 
@@ -121,6 +132,7 @@ class Lifecycle(Cluster):
         return self._running.notes() if self._running is not None else []
 
     def _shut_down(self) -> None:
+        self._leave()
         running, self._running = self._running, None
         self.folder.address.unlink(missing_ok=True)
         if running is not None:
