@@ -10,8 +10,9 @@ from a shell.
 
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
+from gt.cluster.kubernetes import Kubernetes
 from gt.cluster.local import Local
 from gt.cluster.ssh import Ssh
 from gt.cluster.status import ClusterStatus
 
-__all__ = ["Cluster", "ClusterError", "ClusterStatus", "Local", "Ssh"]
+__all__ = ["Cluster", "ClusterError", "ClusterStatus", "Kubernetes", "Local", "Ssh"]

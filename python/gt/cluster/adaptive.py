@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from gt.cluster.errors import ClusterError
+
 if TYPE_CHECKING:
     from gt.cluster.base import Cluster
 
@@ -85,4 +87,7 @@ class Adaptive:
             size = self._cluster.size
             wanted = self._rule.decide(time.monotonic(), size, self._cluster.report())
             if wanted != size and not self._is_stopped.is_set():
-                self._cluster._set_size(wanted)
+                try:
+                    self._cluster._set_size(wanted)
+                except ClusterError:
+                    continue  # The scheduler may accept it later.

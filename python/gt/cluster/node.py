@@ -19,6 +19,7 @@ from pathlib import Path
 from gt._processes import add_end_option, at_least, named_key_file, stop_at_eof
 from gt.cluster.devices import device_environment, gpus, memory_part
 from gt.cluster.programs import worker_command
+from gt.cluster.show import LogShow
 from gt.cluster.supervisor import Supervisor, WorkerProgram
 
 #: How often it looks whether all workers have ended, in seconds.
@@ -43,6 +44,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--name", default=socket.gethostname(), help="the beginning of their names (default: host)"
+    )
+    parser.add_argument(
+        "--show-logs", action="store_true", help="write the logs to standard output, too"
     )
     parser.add_argument(
         "--wait",
@@ -79,6 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     workers = Supervisor(program, key=key, logs=logs, prefix=f"{args.name}-")
     if args.until_eof:
         stop_at_eof(before=workers.end, silence=args.silence)
+    show = LogShow(logs) if args.show_logs else None
     workers.scale(count)
     print(f"gt node: {count} workers on {args.name}", flush=True)
     while not is_leaving.is_set() and not workers.has_stopped():
@@ -87,6 +92,8 @@ def main(argv: list[str] | None = None) -> int:
     while workers.running():
         time.sleep(_EVERY)
     workers.end()
+    if show is not None:
+        show.stop()
     if workers.failure is not None:
         print(f"gt node: {workers.failure}", file=sys.stderr, flush=True)
         return 1

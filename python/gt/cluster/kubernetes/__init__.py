@@ -1,0 +1,5 @@
+"""Clusters in Kubernetes."""
+
+from gt.cluster.kubernetes.cluster import Kubernetes
+
+__all__ = ["Kubernetes"]
