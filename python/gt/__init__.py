@@ -326,7 +326,7 @@ def __dir__() -> list[str]:
 #: Modules that are imported at their first use: few programs need them all.
 _LATER = frozenset(
     """
-    accelerator ao backends client compiler cpu cuda data demo distributed distributions
+    accelerator ao backends client cluster compiler cpu cuda data demo distributed distributions
     errors export fft functional futures fx hub jit linalg masked mps multiprocessing nested nn onnx
     optim overrides package profiler quantization quasirandom return_types serialization
     signals sparse special storage testing torch_version torchvision types utils version xpu
@@ -336,7 +336,7 @@ _LATER = frozenset(
 # fmt: off
 if _typing.TYPE_CHECKING:
     from gt import (  # noqa: F401, I001
-        accelerator, ao, backends, client, compiler, cpu, cuda, data, demo, distributed,
+        accelerator, ao, backends, client, cluster, compiler, cpu, cuda, data, demo, distributed,
         distributions, errors, export, fft, functional, futures, fx, hub, jit, linalg, masked, mps,
         multiprocessing, nested, nn, onnx, optim, overrides, package, profiler, quantization,
         quasirandom, return_types, serialization, signals, sparse, special, storage, testing,

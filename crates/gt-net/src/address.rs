@@ -175,17 +175,28 @@ impl Address {
     /// Returns whether the host is reachable and no process listens at the port. Takes at most
     /// `limit`.
     pub fn is_refused(&self, limit: Duration) -> bool {
-        let tried = match self {
+        let kinds = [ErrorKind::ConnectionRefused, ErrorKind::NotFound];
+        self.try_connect(limit).is_err_and(|error| kinds.contains(&error.kind()))
+    }
+
+    /// Returns whether a process accepts connections at the port. Takes at most `limit`, besides the
+    /// resolution of the host's name.
+    pub fn is_accepting(&self, limit: Duration) -> bool {
+        self.try_connect(limit).is_ok()
+    }
+
+    fn try_connect(&self, limit: Duration) -> std::io::Result<()> {
+        match self {
             Address::Ipc { path } => UnixStream::connect(path).map(drop),
             Address::Tcp { host, port } => {
                 let host =
                     if ["0.0.0.0", "*"].contains(&host.as_str()) { "127.0.0.1" } else { host };
-                let first = (host, *port).to_socket_addrs().ok().and_then(|mut all| all.next());
-                first.map_or(Ok(()), |one| TcpStream::connect_timeout(&one, limit).map(drop))
+                let first = (host, *port).to_socket_addrs()?.next();
+                // A name without an address is no refusal.
+                let first = first.ok_or(ErrorKind::AddrNotAvailable)?;
+                TcpStream::connect_timeout(&first, limit).map(drop)
             }
-        };
-        let kinds = [ErrorKind::ConnectionRefused, ErrorKind::NotFound];
-        tried.is_err_and(|error| kinds.contains(&error.kind()))
+        }
     }
 
     /// Checks that the host's name resolves.

@@ -89,7 +89,7 @@ fn bind(options: &mut ServerOptions) -> Result<Server, NetError> {
 #[pyfunction]
 fn is_listening(py: Python<'_>, address: &str) -> PyResult<bool> {
     let server = ServerAddress::parse(address).map_err(to_python)?;
-    Ok(py.detach(|| server.resolve().is_ok_and(|at| !at.is_refused(Duration::from_secs(1)))))
+    Ok(py.detach(|| server.resolve().is_ok_and(|at| at.is_accepting(Duration::from_secs(1)))))
 }
 
 /// Run a server: listen at an address and serve until a signal arrives.

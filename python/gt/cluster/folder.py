@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
 from gt import _gt
+from gt.cluster.errors import ClusterError
 
 
 class ClusterFolder:
@@ -20,6 +22,7 @@ class ClusterFolder:
     def __init__(self, path: str | os.PathLike[str] | None):
         """Make a folder, or use one that exists; None for a temporary one."""
         self.is_temporary = path is None
+        self._lock: int | None = None
         if path is None:
             self.path = Path(tempfile.mkdtemp(prefix="gt-cluster-"))
         else:
@@ -69,7 +72,27 @@ class ClusterFolder:
             found[path.stem] = "".join(f"{line}\n" for line in kept)
         return found
 
+    def claim(self) -> None:
+        """Have the folder alone until `remove`.
+
+        Raises:
+            ClusterError: another program has it.
+        """
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise ClusterError(
+                f"another program uses the folder {self.path}: it has a cluster there\n"
+                "  hint: give each cluster a folder of its own"
+            ) from None
+        self._lock = lock
+
     def remove(self) -> None:
-        """Remove the folder if it is temporary."""
+        """Leave the folder, and remove it if it is temporary."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
         if self.is_temporary:
             shutil.rmtree(self.path, ignore_errors=True)
