@@ -24,6 +24,12 @@ class Departure:
     is_possible = False
     has_begun = False
 
+    def begin(self) -> bool:
+        """Note that it is to leave, if that is possible; return whether it is leaving."""
+        if self.is_possible:
+            self.is_possible, self.has_begun = False, True
+        return self.has_begun
+
 
 def stop_at_signals(departure: Departure | None = None) -> Callable[[], bool]:
     """Raise `Stopped` at Ctrl-C and at the first SIGTERM, so that both end the process cleanly.
@@ -42,7 +48,7 @@ def stop_at_signals(departure: Departure | None = None) -> Callable[[], bool]:
     def stop(number: int, _: object) -> None:
         nonlocal has_arrived
         if number == signal.SIGTERM and departure is not None and departure.is_possible:
-            departure.is_possible, departure.has_begun = False, True
+            departure.begin()
             return
         has_arrived = True
         if number == signal.SIGTERM:
@@ -87,19 +93,34 @@ def add_end_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+#: The line of standard input that has a process leave in good order. A scheduler may send SIGTERM
+#: to all processes of a job as well: that one and this line are one request.
+DRAIN = "drain"
+
+
 def stop_at_eof(
-    departure: Departure | None = None, before: Callable[[], None] = lambda: None
+    departure: Departure | None = None,
+    before: Callable[[], None] = lambda: None,
+    command: Callable[[str], None] | None = None,
 ) -> None:
     """End this process as SIGTERM does when its standard input ends, without a departure.
 
     Args:
-        departure: the departure that a SIGTERM would begin.
+        departure: the departure that a SIGTERM, or the line `drain`, begins.
         before: what is done first.
+        command: called with each line of the input that is not empty, instead of a departure.
     """
 
+    def leave(line: str) -> None:
+        if line == DRAIN and (departure is None or not departure.begin()):
+            os.kill(os.getpid(), signal.SIGTERM)
+
     def watch() -> None:
-        while os.read(0, 4096):
-            pass
+        rest = b""
+        while read := os.read(0, 4096):
+            *lines, rest = (rest + read).split(b"\n")
+            for line in filter(None, lines):
+                (command or leave)(line.decode(errors="replace"))
         if departure is not None:
             departure.is_possible = False
         before()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from gt._processes import DRAIN
 
 
 class ChildProcess:
@@ -59,9 +60,17 @@ class ChildProcess:
             return log.read().decode(errors="replace")
 
     def drain(self) -> None:
-        """Have it end in good order: a worker hands over what it has."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+        """Have it end in good order: a worker hands over what it has.
+
+        It is asked by its standard input: a scheduler may send it SIGTERM at the same time, and a
+        second one would end it at once.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{DRAIN}\n".encode())
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass  # It has ended already, or ends now.
 
     def end(self) -> None:
         """Have it end now; :meth:`wait` waits until it has."""

@@ -1,0 +1,57 @@
+"""The end of a SLURM cluster's jobs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from gt.cluster.errors import ClusterError
+from gt.cluster.slurm_commands import cancel, job_states
+from gt.cluster.slurm_record import read_record
+
+#: How long jobs may take to end by themselves before they are killed, in seconds.
+_BY_THEMSELVES = 2.5
+
+#: How long SLURM may take to say that killed jobs have ended, in seconds: its `KillWait` is 30.
+_LIMIT = 60.0
+
+#: How often SLURM is asked, in seconds.
+_EVERY = 0.2
+
+
+def end_jobs(folder: Path) -> None:
+    """End all jobs of a cluster, undrained, and wait until SLURM says that they have ended.
+
+    Raises:
+        ClusterError: a job does not end.
+        SlurmRefusal: SLURM does not answer.
+    """
+    record = read_record(folder)
+    record.is_ended = True
+    record.write(folder)
+    known = record.submitted()
+
+    def living() -> dict[int, bool]:
+        """Return the jobs that have not ended, and whether each is pending."""
+        states = job_states(record.name)
+        return {
+            job: states[job].is_pending
+            for job in known
+            if job in states and not states[job].is_over
+        }
+
+    if not known:
+        return
+    # Those that wait begin no more. Those that run see the record.
+    cancel([job for job, is_pending in living().items() if is_pending])
+    start, is_killed = time.monotonic(), False
+    while left := living():
+        if time.monotonic() - start > _BY_THEMSELVES and not is_killed:
+            is_killed = True
+            cancel(left, "--full", "--signal=KILL")
+            cancel(left)
+        if time.monotonic() - start > _LIMIT:
+            raise ClusterError(
+                f"SLURM has not ended {', '.join(f'job {job}' for job in left)} within {_LIMIT:g} s"
+            )
+        time.sleep(_EVERY)
