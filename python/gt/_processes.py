@@ -124,6 +124,8 @@ def stop_at_eof(
         if departure is not None:
             departure.is_possible = False
         before()
+        # It may have been started with SIGTERM blocked, as the end of its input is what ends it.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_END_WITHIN)
         os._exit(1)

@@ -15,7 +15,7 @@ from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError, said
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.programs import WorkerOptions
-from gt.cluster.slurm_commands import JobState, SlurmRefusal, cancel, job_states, requested_gpus
+from gt.cluster.slurm_commands import JobState, SlurmRefusal, cancel, job_states
 from gt.cluster.slurm_commands import submit as submit_script
 from gt.cluster.slurm_end import end_jobs
 from gt.cluster.slurm_record import ClusterRecord, JobRecord, read_record
@@ -99,7 +99,6 @@ class Slurm(Cluster):
             raise ValueError(f"the number of nodes is {nodes}, expected 1 or more")
         if not 1 <= drain_seconds <= 65535:
             raise ValueError(f"drain_seconds is {drain_seconds}, expected 1 to 65535 seconds")
-        self._per_node = workers_per_node or requested_gpus(gpus_per_node) or 1
         self._keep = keep
         options = WorkerOptions(engine, threads, memory, worker_options).arguments()
         self._arguments: dict[str, Any] = dict(
@@ -243,10 +242,9 @@ class Slurm(Cluster):
             return why_refused(self._request, record.jobs[0].nodes, f"{state}")
         if not state.has_ended:
             return None
-        logs = self.logs(10)
-        words = "".join(logs[of] for of in ("slurm-0", "server") if of in logs)
-        if not words:
-            words = f"it has written nothing: do its nodes share the folder {self.folder.path}?"
+        words = self.logs().get("slurm-0") or (
+            f"it has written nothing: do its nodes share the folder {self.folder.path}?"
+        )
         return f"{state}{said(words)}"
 
     def _notes(self) -> list[str]:
@@ -268,7 +266,7 @@ class Slurm(Cluster):
         return notes
 
     def _expected_workers(self) -> int:
-        return self._size * self._per_node
+        return self._size * self._request.workers_of_a_node()
 
     def _shut_down(self) -> None:
         try:

@@ -239,7 +239,7 @@ def cancel(jobs: Iterable[int], *options: str) -> None:
         if "nvalid job id" not in str(refusal) and "already" not in str(refusal):
             raise ClusterError(
                 f"SLURM did not cancel the jobs {', '.join(given)}{said(str(refusal))}"
-            )
+            ) from None
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -55,3 +55,19 @@ def end_jobs(folder: Path) -> None:
                 f"SLURM has not ended {', '.join(f'job {job}' for job in left)} within {_LIMIT:g} s"
             )
         time.sleep(_EVERY)
+
+
+def end_orphans(folder: Path) -> bool:
+    """End all of a cluster if the job with its server is over, and return whether it was.
+
+    Such a job was cancelled, or has reached its wall time for the last time. Clients that wait for
+    the server's next address learn that there is none.
+    """
+    record = read_record(folder)
+    first = record.find(0)
+    state = job_states(record.name).get(first.job or -1) if first is not None else None
+    if state is None or not state.is_over or record.is_ended:
+        return False
+    end_jobs(folder)
+    (folder / "address").unlink(missing_ok=True)
+    return True

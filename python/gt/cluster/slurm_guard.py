@@ -1,8 +1,8 @@
 """`python -m gt.cluster.slurm_guard`: the guard of a SLURM cluster whose program may die.
 
 A child of the program: it renews the lease while the program lives, also while that computes
-without letting go of the interpreter, and cancels the jobs when its standard input ends. Where it
-dies with the program, as when their machine fails, the jobs see the lease, which is renewed no more.
+without letting go of the interpreter, and ends the jobs when its standard input ends. Where it dies
+with the program, as when their machine fails, the jobs see that the lease is not renewed any more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from pathlib import Path
 
 from gt.cluster.errors import ClusterError
 from gt.cluster.slurm_commands import SlurmRefusal
-from gt.cluster.slurm_end import end_jobs
+from gt.cluster.slurm_end import end_jobs, end_orphans
 from gt.cluster.slurm_record import LEASE_EVERY, Lease
+
+#: How often SLURM is asked whether the job with the server is over, in seconds.
+_EVERY = 15.0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,7 +42,16 @@ def main(argv: list[str] | None = None) -> int:
             is_dismissed = is_dismissed or b"done" in read
         is_over.set()
 
+    def look() -> None:
+        """End the other jobs, and withdraw the address, when the job with the server is over."""
+        while not is_over.wait(_EVERY):
+            try:
+                end_orphans(Path(args.folder))
+            except (ClusterError, SlurmRefusal, OSError, ValueError):
+                pass  # SLURM is asked again.
+
     threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=look, daemon=True).start()
     while True:
         try:
             lease.renew()

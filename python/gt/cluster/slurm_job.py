@@ -11,18 +11,18 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
-from gt._processes import DRAIN, at_least
+from gt._processes import at_least
 from gt.cluster import slurm_commands
 from gt.cluster.errors import said
 from gt.cluster.process import ChildProcess
 from gt.cluster.programs import server_command
 from gt.cluster.slurm_record import READ_EVERY, Lease, LeaseWatch, read_record
+from gt.cluster.slurm_steps import NodePrograms
 
 #: How often processes are looked at, in seconds.
 _EVERY = 0.1
@@ -32,56 +32,6 @@ _END_WITHIN = 3.0
 
 #: How often a server that fails is started again.
 _SERVER_TRIES = 3
-
-
-class NodePrograms:
-    """The step of `srun` with a task on each node. What it reads, each task reads."""
-
-    def __init__(self, nodes: int, arguments: list[str]):
-        """Start the step."""
-        command = [
-            *("srun", "--overlap", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
-            *("--kill-on-bad-exit=0", "--wait=0", "--no-kill", "--mpi=none", "--cpu-bind=none"),
-            *(sys.executable, "-m", "gt.cluster.slurm_node", *arguments),
-        ]
-        # Without --cpus-per-task, srun gives a task one core of those that the job has.
-        cores = os.environ.get("SLURM_CPUS_PER_TASK")
-        if cores:
-            command.insert(1, f"--cpus-per-task={cores}")
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE)
-
-    def exit_status(self) -> int | None:
-        """Return the exit status of the step, or None while a node program runs."""
-        return self._process.poll()
-
-    def send(self, line: str) -> None:
-        """Send a line to all node programs."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # All have ended.
-
-    def end(self) -> None:
-        """Have all end now; :meth:`wait` waits until they have."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.close()
-        except BrokenPipeError:
-            pass
-
-    def wait(self, limit: float) -> None:
-        """Wait until all have ended; after the limit in seconds they are killed."""
-        try:
-            self._process.wait(limit)
-        except subprocess.TimeoutExpired:
-            # The first SIGTERM has `srun` kill the tasks.
-            self._process.terminate()
-            try:
-                self._process.wait(1.0)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
 
 
 class Job:
@@ -118,9 +68,12 @@ class Job:
             if self.is_leaving.is_set() and not is_asked:
                 is_asked = True
                 print("gt cluster: the workers hand over what they have, and end", flush=True)
-                self._nodes.send(DRAIN)
-            if self._nodes.exit_status() is not None:
-                if self.is_leaving.is_set():
+                self._nodes.drain()
+            self._nodes.restart_killed()
+            have_failed = self._nodes.have_failed()
+            if have_failed is not None:
+                # SLURM may send SIGTERM to the node programs alone: they have left then, too.
+                if self.is_leaving.is_set() or not have_failed:
                     return self._leave()
                 print("gt cluster: no node has workers any more", flush=True)
                 return self._end(1)
@@ -153,26 +106,33 @@ class Job:
             self.is_leaving.set()
         elif self._args.number == 0 and self._record.serve != self._serve:
             self._serve = self._record.serve
-            self._nodes.send(f"serve {self._serve}")
+            self._nodes.serve(self._serve)
 
     def _start_server(self) -> ChildProcess:
-        options = self._args.server_option
         if self._args.restarts:
             (self._folder / "state").mkdir(mode=0o700, exist_ok=True)
         command = server_command(
             host="0.0.0.0",
             publish=str(self._folder / "address"),
-            workers=self._args.nodes * (self._args.workers or 1),
-            options=options,
+            workers=self._args.expected,
+            options=self._args.server_option,
         )
-        return ChildProcess(command, key=self._key, log=self._folder / "logs" / "server.log")
+        # SLURM's SIGTERM is for all processes of a job; the server is to outlive the workers.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        try:
+            return ChildProcess(command, key=self._key, log=self._folder / "logs" / "server.log")
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _keep_server(self) -> bool:
         """Start the server again if it has failed; return False if it does so repeatedly."""
         if self._server is None or self._server.exit_status() is None or self.is_leaving.is_set():
             return True
-        status, words = self._server.exit_status(), said(self._server.output())
-        print(f"gt cluster: the server has ended (exit status {status}){words}", flush=True)
+        status, words = self._server.exit_status(), self._server.output()
+        print(
+            f"gt cluster: error: the server has ended (exit status {status}){said(words)}",
+            flush=True,
+        )
         self._failures += 1
         # One that has never listened does not listen the next time.
         if self._failures >= _SERVER_TRIES or "listening at" not in words:
@@ -182,15 +142,19 @@ class Job:
 
     def _leave(self) -> int:
         """End the server after the workers; have SLURM run the job again if it may."""
-        self._end(0)
         restarted = int(os.environ.get("SLURM_RESTART_COUNT") or 0)
-        if restarted < self._args.restarts and self._record.find(self._args.number) is not None:
-            job = int(os.environ["SLURM_JOB_ID"])
-            state = slurm_commands.job_states(self._record.name).get(job)
-            # One that an operator has cancelled stays so.
-            if state is not None and state.is_running:
-                print("gt cluster: the job waits for its next allocation", flush=True)
-                slurm_commands.run("scontrol", "requeue", str(job))
+        is_wanted = self._record.find(self._args.number) is not None and not self._has_ended()
+        if not is_wanted or restarted >= self._args.restarts:
+            return self._end(0)
+        if self._server is not None:
+            # Killed, it does not withdraw its address: clients wait for it at its next one.
+            self._server.wait(0)
+        job = int(os.environ["SLURM_JOB_ID"])
+        state = slurm_commands.job_states(self._record.name).get(job)
+        # Otherwise it has been preempted, and SLURM runs it again, or an operator has cancelled it.
+        if state is not None and state.is_running:
+            print("gt cluster: the job waits for its next allocation", flush=True)
+            slurm_commands.run("scontrol", "requeue", str(job))
         return 0
 
     def _end(self, status: int) -> int:
@@ -214,6 +178,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--nodes", type=at_least(1), default=1, help="the number of nodes")
     parser.add_argument("--workers", type=at_least(1), help="workers on each node")
+    parser.add_argument(
+        "--expected", type=at_least(0), default=0, help="the workers that sessions wait for"
+    )
     parser.add_argument(
         "--lease", action="store_true", help="end when the program that began this is gone"
     )

@@ -29,7 +29,7 @@ def allocated_options(
     """
     given = {option.split("=")[0]: at for at, option in enumerate(options)}
     number = environment["SLURM_PROCID"]
-    added = ["--number", number]
+    added = [] if "--number" in given else ["--number", number]
     if "--name" not in given:
         name = environment.get("SLURMD_NODENAME") or f"node-{number}"
         added += ["--name", name]

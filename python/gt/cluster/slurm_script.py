@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gt.cluster.slurm_commands import requested_gpus
+
 #: How long the workers of the first job wait for the server, and those of others, which may begin
 #: while the server's job waits for its next allocation, in seconds.
 _SERVER_WAIT, _LONG_SERVER_WAIT = 60, 3600
@@ -68,9 +70,14 @@ class JobRequest:
         command = shlex.join(self.command(number, nodes, folder))
         return "\n".join(["#!/bin/bash", *lines, f"exec {command}", ""])
 
+    def workers_of_a_node(self) -> int:
+        """Return how many workers a node has, as far as the request shows it."""
+        return self.workers_per_node or requested_gpus(self.gpus_per_node) or 1
+
     def command(self, number: int, nodes: int, folder: str) -> list[str]:
         """Return the program of a job."""
-        options = ["--number", str(number), "--nodes", str(nodes)]
+        expected = str(nodes * self.workers_of_a_node())
+        options = ["--number", str(number), "--nodes", str(nodes), "--expected", expected]
         if self.has_lease:
             options += ["--lease"]
         if self.restarts:
