@@ -15,7 +15,7 @@ from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError, said
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.programs import WorkerOptions
-from gt.cluster.slurm_commands import JobState, SlurmRefusal, cancel, job_states
+from gt.cluster.slurm_commands import JobState, SlurmRefusal, cancel, job_states, requested_gpus
 from gt.cluster.slurm_commands import submit as submit_script
 from gt.cluster.slurm_end import end_jobs
 from gt.cluster.slurm_record import ClusterRecord, JobRecord, read_record
@@ -99,6 +99,11 @@ class Slurm(Cluster):
             raise ValueError(f"the number of nodes is {nodes}, expected 1 or more")
         if not 1 <= drain_seconds <= 65535:
             raise ValueError(f"drain_seconds is {drain_seconds}, expected 1 to 65535 seconds")
+        if workers_per_node is not None and workers_per_node < 1:
+            raise ValueError(f"workers_per_node is {workers_per_node}, expected 1 or more")
+        if restarts < 0:
+            raise ValueError(f"restarts is {restarts}, expected 0 or more")
+        requested_gpus(gpus_per_node)
         self._keep = keep
         options = WorkerOptions(engine, threads, memory, worker_options).arguments()
         self._arguments: dict[str, Any] = dict(
@@ -154,7 +159,17 @@ class Slurm(Cluster):
 
     def _open_folder(self) -> ClusterFolder:
         if self._given_folder is not None:
-            return super()._open_folder()
+            folder = super()._open_folder()
+            try:
+                is_taken = not read_record(folder.path).is_ended
+            except (OSError, ValueError):
+                is_taken = False
+            if is_taken:
+                raise ClusterError(
+                    f"the folder {folder.path} has a cluster: end it with "
+                    "gt.cluster.Slurm.attach(...).close(), or name another folder"
+                )
+            return folder
         home = Path.home() / ".gt" / "clusters"
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = ClusterFolder(tempfile.mkdtemp(prefix="slurm-", dir=home))
@@ -165,15 +180,6 @@ class Slurm(Cluster):
         folder = self.folder
         if folder.key.stat().st_mode & 0o077:
             raise ClusterError(f"others may read the key in {folder.path}")
-        try:
-            earlier = read_record(folder.path)
-        except (OSError, ValueError):
-            earlier = None
-        if earlier is not None and not earlier.is_ended:
-            raise ClusterError(
-                f"the folder {folder.path} has a cluster: end it with gt.cluster.Slurm.attach(...)"
-                ".close(), or name another folder"
-            )
         record = ClusterRecord(
             name=self.name,
             arguments=self._arguments,

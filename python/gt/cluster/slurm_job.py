@@ -48,7 +48,7 @@ class Job:
         self._server = self._start_server() if args.number == 0 else None
         address = f"file://{self._folder / 'address'}"
         arguments = ["--address", address, "--key-file", str(self._folder / "key"), "--until-eof"]
-        arguments += ["--logs", str(self._folder / "logs")]
+        arguments += ["--logs", str(self._folder / "logs"), "--job", str(args.number)]
         if args.workers:
             arguments += ["--workers", str(args.workers)]
         if args.restarts:

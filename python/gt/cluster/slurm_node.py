@@ -1,11 +1,12 @@
 """`python -m gt.cluster.slurm_node`: the workers of a node of a SLURM job, as a task of `srun`.
 
 It is `gt.cluster.node` with what SLURM has given to the job on this node: its name, GPUs, cores and
-memory. Its options are those of `gt.cluster.node`.
+memory. Its options are those of `gt.cluster.node`, and the number of the job.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ _FOR_TENSORS = 0.9
 
 
 def allocated_options(
-    options: Sequence[str], environment: Mapping[str, str], devices: int
+    options: Sequence[str], environment: Mapping[str, str], devices: int, job: int = 0
 ) -> list[str]:
     """Return the options that a node's workers have besides the given ones.
 
@@ -26,13 +27,15 @@ def allocated_options(
         options: those that are given.
         environment: that of the task.
         devices: the number of GPUs that the task has.
+        job: the number of the job in the cluster.
     """
     given = {option.split("=")[0]: at for at, option in enumerate(options)}
     number = environment["SLURM_PROCID"]
     added = [] if "--number" in given else ["--number", number]
     if "--name" not in given:
         name = environment.get("SLURMD_NODENAME") or f"node-{number}"
-        added += ["--name", name]
+        # Several jobs may have a node together.
+        added += ["--name", f"{name}.{job}" if job else name]
     workers = int(options[given["--workers"] + 1]) if "--workers" in given else devices or 1
     if devices:
         return added
@@ -49,8 +52,10 @@ def allocated_options(
 
 def main() -> int:
     """Run the workers; return the exit status."""
-    given = sys.argv[1:]
-    return node.main([*allocated_options(given, os.environ, len(gpus())), *given])
+    parser = argparse.ArgumentParser(prog="python -m gt.cluster.slurm_node", allow_abbrev=False)
+    parser.add_argument("--job", type=int, default=0, help="the number of the job in the cluster")
+    args, given = parser.parse_known_args()
+    return node.main([*allocated_options(given, os.environ, len(gpus()), args.job), *given])
 
 
 if __name__ == "__main__":

@@ -59,4 +59,7 @@ def _asked(request: JobRequest, nodes: int) -> str:
 
 def _last_line(words: str) -> str:
     lines = [line for line in words.splitlines() if line.strip()]
-    return lines[-1].removeprefix("sbatch: error: ").strip() if lines else "it does not say why"
+    # Others are advice.
+    errors = [line for line in lines if "error:" in line] or lines[:1]
+    last = errors[-1] if errors else "it does not say why"
+    return last.removeprefix("sbatch: ").removeprefix("error: ").strip()
