@@ -57,6 +57,13 @@ def test_submits_the_script_that_it_shows(slurm, tmp_path):
         assert submitted.strip() == cluster.script().strip()
 
 
+def test_names_with_spaces(slurm, tmp_path):
+    with gt.cluster.Slurm(name="it's mine", folder=tmp_path / "a folder", **SMALL) as cluster:
+        assert slurm.run("squeue", "--noheader", "--format=%j").strip() == "it's mine"
+        assert "gt node: 1 workers on n1" in cluster.logs()["slurm-0"]
+        assert cluster.status().notes != []
+
+
 def test_the_key_is_in_files_alone(slurm, tmp_path):
     with gt.cluster.Slurm(folder=tmp_path / "mine", **SMALL) as cluster:
         key = (tmp_path / "mine" / "key").read_text().strip()
@@ -148,11 +155,11 @@ def test_kept_cluster_is_attached_to(slurm, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "line", "below"),
     [
-        ({"partition": "nope"}, "1 node, partition 'nope': it has no partition 'nope', but main, "
-         "short, urgent", "Invalid partition name specified"),
-        ({"gpus_per_node": 8}, "1 node with 8 GPUs each: no node has as many GPUs (main: 4 nodes "
+        ({"partition": "nope"}, "1 node, partition 'nope': it has no partition 'nope', but low, "
+         "main, short, urgent", "Invalid partition name specified"),
+        ({"gpus_per_node": 8}, "1 node with 8 GPUs each: no node has as many GPUs (low: 4 nodes "
          "with up to 2 GPUs", "Requested node configuration is not available"),
-        ({"nodes": 9}, "9 nodes: there are not as many nodes (main: 4 nodes", "PartitionConfig"),
+        ({"nodes": 9}, "9 nodes: there are not as many nodes (low: 4 nodes", "PartitionConfig"),
         ({"constraint": "ib"}, "1 node, constraint 'ib': Batch job submission failed: Invalid "
          "feature specification", "Invalid feature specification"),
         ({"partition": "short", "time": 10}, "1 node, partition 'short', time '10'",

@@ -1,8 +1,12 @@
 """Clusters on a real SLURM of which something ends: program, job, allocation, node program."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import gt
@@ -10,7 +14,7 @@ import gt.cluster
 import pytest
 from processes import linux_only
 from slurm import environment_of, processes_with
-from slurm_running import SMALL, eventually, owner, running_slurm
+from slurm_running import OWNER, SMALL, eventually, owner, running_slurm
 
 pytestmark = linux_only
 
@@ -56,7 +60,7 @@ def test_the_program_and_its_guard_end(slurm, tmp_path):
 
 def test_a_program_that_waits_for_nodes_ends(slurm, tmp_path):
     with gt.cluster.Slurm(nodes=4, folder=tmp_path / "first", **SMALL):
-        process = gt_owner_that_waits(tmp_path / "second")
+        process = waiting_owner(tmp_path / "second")
         eventually("its job to wait", lambda: len(slurm.active_jobs()) == 2)
         process.kill()
         process.wait()
@@ -64,14 +68,8 @@ def test_a_program_that_waits_for_nodes_ends(slurm, tmp_path):
     eventually("all to end", lambda: is_gone(slurm, tmp_path))
 
 
-def gt_owner_that_waits(folder: Path):
+def waiting_owner(folder: Path) -> subprocess.Popen:
     """Return the process of a program whose job waits for nodes."""
-    import json
-    import subprocess
-    import sys
-
-    from slurm_running import OWNER
-
     given = json.dumps({**SMALL, "folder": str(folder), "sbatch_options": ["--exclusive"]})
     return subprocess.Popen([sys.executable, "-c", OWNER, given], env=os.environ)
 
@@ -102,7 +100,7 @@ def test_a_node_program_is_killed(slurm, tmp_path):
                     if environment_of(pid).get("SLURMD_NODENAME") == "n2"
                 )
                 os.kill(killed, signal.SIGKILL)
-                eventually("another", lambda: started_again(tmp_path, killed))
+                eventually("another", partial(started_again, tmp_path, killed))
                 eventually("2 workers", lambda: len(cluster.status().workers) == 2)
                 assert kept.tolist() == bits
         assert "the workers of n2 are started again" in cluster.logs()["slurm-0"]
@@ -188,14 +186,20 @@ def test_sessions_go_on_in_the_next_allocation(slurm, tmp_path):
 
 
 def begin_again(slurm, job: str) -> None:
-    """Have SLURM begin a job at once that it has put back, after which it waits two minutes."""
+    """Have SLURM begin a job soon that it has put back, after which it waits two minutes.
+
+    It needs some seconds: a node refuses a job that begins in the second in which it has ended.
+    """
     pending = ["squeue", "--noheader", "--states=PENDING", "--format=%A"]
     eventually("the job to wait", lambda: job in slurm.run(*pending))
-    slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now+3seconds")
 
 
-def test_a_preempted_job_goes_on(slurm, tmp_path):
-    with gt.cluster.Slurm(nodes=4, folder=tmp_path, restarts=1, **SMALL) as cluster:
+@pytest.mark.parametrize("partition", ["main", "low"])
+def test_a_preempted_job_goes_on(slurm, tmp_path, partition):
+    # The second one gives jobs some seconds: SIGTERM is for the tasks of their steps alone then.
+    asked = {"nodes": 4, "partition": partition, "restarts": 1, **SMALL}
+    with gt.cluster.Slurm(folder=tmp_path, **asked) as cluster:
         with gt.Session(cluster.address):
             kept = gt.rand(1000)
             bits = kept.tolist()
@@ -205,6 +209,8 @@ def test_a_preempted_job_goes_on(slurm, tmp_path):
             begin_again(slurm, job)
             eventually("4 workers", lambda: len(cluster.status().workers) == 4)
             assert kept.tolist() == bits
+            drained = [name for name, log in cluster.logs().items() if "drained" in log]
+            assert len(drained) == (4 if partition == "low" else 0), cluster.logs()
     eventually("all to end", lambda: is_gone(slurm, tmp_path))
 
 

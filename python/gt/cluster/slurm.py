@@ -18,7 +18,7 @@ from gt.cluster.programs import WorkerOptions
 from gt.cluster.slurm_commands import JobState, SlurmRefusal, cancel, job_states, requested_gpus
 from gt.cluster.slurm_commands import submit as submit_script
 from gt.cluster.slurm_end import end_jobs
-from gt.cluster.slurm_record import ClusterRecord, JobRecord, read_record
+from gt.cluster.slurm_record import ClusterRecord, JobRecord, changed_record, read_record
 from gt.cluster.slurm_refusals import why_refused
 from gt.cluster.slurm_script import JobRequest
 
@@ -188,16 +188,21 @@ class Slurm(Cluster):
             serve=self._size,
             size=self._size,
         )
-        job = record.add(self._size)
         record.write(folder.path)
         if not self._keep:
             command = [sys.executable, "-m", "gt.cluster.slurm_guard", str(folder.path)]
             if folder.is_temporary:
                 command.append("--remove")
             self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-        self._submit(record, job)
+        with changed_record(folder.path) as record:
+            self._submit(record, self._size)
 
-    def _submit(self, record: ClusterRecord, job: JobRecord) -> None:
+    def _submit(self, record: ClusterRecord, nodes: int) -> None:
+        if record.is_ended:
+            raise ClusterError(f"the slurm cluster '{self.name}' was ended by another program")
+        job = record.add(nodes)
+        # A job may begin before it is known to be submitted, and reads the record then.
+        record.write(self.folder.path)
         script = self._request.script(job.number, job.nodes, str(self.folder.path))
         try:
             job.job = submit_script(script)
@@ -205,24 +210,21 @@ class Slurm(Cluster):
             record.jobs.remove(job)
             words = str(refusal)
             raise ClusterError(why_refused(self._request, job.nodes, words)) from None
-        finally:
-            record.write(self.folder.path)
 
     def _resize(self, size: int) -> None:
-        record = read_record(self.folder.path)
         states = self._look(0.0)
-        first, *others = record.jobs
-        alive = [of for of in others if of.job is None or not self._has_ended(of, states)]
-        record.jobs = [first, *alive]
-        record.size, record.serve = size, min(size, first.nodes)
-        released = record.jobs[1 + max(0, size - first.nodes) :]
-        record.jobs = record.jobs[: len(record.jobs) - len(released)]
-        record.released += [of.job for of in released if of.job is not None]
-        record.write(self.folder.path)
-        # A job that has no nodes yet has nothing to hand over.
-        cancel((of.job for of in released if of.job is not None), "--state=PENDING")
-        while size > first.nodes + len(record.jobs) - 1:
-            self._submit(record, record.add(1))
+        with changed_record(self.folder.path) as record:
+            first, *others = record.jobs
+            alive = [job for job in others if not self._has_ended(job, states)]
+            kept = max(0, size - first.nodes)
+            released = [job.job for job in alive[kept:] if job.job is not None]
+            record.jobs = [first, *alive[:kept]]
+            record.released += released
+            record.size, record.serve = size, min(size, first.nodes)
+            # A job that has no nodes yet has nothing to hand over.
+            cancel(released, "--state=PENDING")
+            for _ in range(kept - len(alive)):
+                self._submit(record, 1)
 
     def _look(self, every: float = _EVERY) -> dict[int, JobState]:
         """Return the states of the jobs by their IDs; SLURM is asked at intervals."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gt.cluster.errors import ClusterError
 from gt.cluster.slurm_commands import cancel, job_states
-from gt.cluster.slurm_record import read_record
+from gt.cluster.slurm_record import changed_record, read_record
 
 #: How long jobs may take to end by themselves before they are killed, in seconds.
 _BY_THEMSELVES = 2.5
@@ -26,9 +26,8 @@ def end_jobs(folder: Path) -> None:
         ClusterError: a job does not end.
         SlurmRefusal: SLURM does not answer.
     """
-    record = read_record(folder)
-    record.is_ended = True
-    record.write(folder)
+    with changed_record(folder) as record:
+        record.is_ended = True
     known = record.submitted()
 
     def living() -> dict[int, bool]:

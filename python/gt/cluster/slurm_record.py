@@ -6,8 +6,11 @@ that is started later, or elsewhere, finds everything.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,6 +105,25 @@ def read_record(folder: Path) -> ClusterRecord:
     read = json.loads(record_path(folder).read_text())
     read["jobs"] = [JobRecord(**job) for job in read["jobs"]]
     return ClusterRecord(**read)
+
+
+@contextmanager
+def changed_record(folder: Path) -> Iterator[ClusterRecord]:
+    """Yield the record in a folder, and write it back, while no other process changes it.
+
+    Raises:
+        FileNotFoundError: it has none.
+    """
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:
+            pass  # There are file systems without locks.
+        record = read_record(folder)
+        try:
+            yield record
+        finally:
+            record.write(folder)
 
 
 class Lease:

@@ -66,7 +66,7 @@ class JobRequest:
             for name, value in named.items()
             if value is not None
         ]
-        lines = [f"#SBATCH {option}" for option in [*options, *self.sbatch_options]]
+        lines = [f"#SBATCH {shlex.quote(option)}" for option in [*options, *self.sbatch_options]]
         command = shlex.join(self.command(number, nodes, folder))
         return "\n".join(["#!/bin/bash", *lines, f"exec {command}", ""])
 
