@@ -80,7 +80,7 @@ def test_an_operator_cancels_the_job(slurm, tmp_path):
         eventually("3 nodes", lambda: len(cluster.status().workers) == 3)
         first = slurm.run("squeue", "--noheader", "--sort=i", "--format=%A").split()[0]
         slurm.run("scancel", first)
-        # Its program's guard ends the other jobs, which have no server any more.
+        # The others have no server any more.
         eventually("all jobs to end", lambda: not slurm.active_jobs())
         status = cluster.status()
         assert status.workers == [] and status.address is None

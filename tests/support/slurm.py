@@ -38,7 +38,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 SchedulerType=sched/builtin
-SchedulerParameters=batch_sched_delay=1
+SchedulerParameters=batch_sched_delay=1,sched_interval=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 PreemptType=preempt/partition_prio

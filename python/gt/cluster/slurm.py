@@ -199,7 +199,7 @@ class Slurm(Cluster):
 
     def _submit(self, record: ClusterRecord, nodes: int) -> None:
         if record.is_ended:
-            raise ClusterError(f"the slurm cluster '{self.name}' was ended by another program")
+            raise ClusterError(f"the slurm cluster '{self.name}' has ended")
         job = record.add(nodes)
         # A job may begin before it is known to be submitted, and reads the record then.
         record.write(self.folder.path)
@@ -212,7 +212,13 @@ class Slurm(Cluster):
             raise ClusterError(why_refused(self._request, job.nodes, words)) from None
 
     def _resize(self, size: int) -> None:
-        states = self._look(0.0)
+        try:
+            states = self._look(0.0)
+        except SlurmRefusal as refusal:
+            raise ClusterError(
+                f"the slurm cluster '{self.name}' cannot be scaled to {size} nodes"
+                f"{said(str(refusal))}"
+            ) from None
         with changed_record(self.folder.path) as record:
             first, *others = record.jobs
             alive = [job for job in others if not self._has_ended(job, states)]

@@ -30,8 +30,10 @@ _HOPELESS = {
 }
 
 
-class SlurmRefusal(Exception):
+class SlurmRefusal(ClusterError):
     """A command of SLURM failed; its words are the argument."""
+
+    __module__ = "gt.cluster.slurm_commands"
 
 
 @dataclass(frozen=True)

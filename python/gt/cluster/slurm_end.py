@@ -56,8 +56,8 @@ def end_jobs(folder: Path) -> None:
         time.sleep(_EVERY)
 
 
-def end_orphans(folder: Path) -> bool:
-    """End all of a cluster if the job with its server is over, and return whether it was.
+def end_orphans(folder: Path) -> None:
+    """End all of a cluster if the job with its server is over.
 
     Such a job was cancelled, or has reached its wall time for the last time. Clients that wait for
     the server's next address learn that there is none.
@@ -65,8 +65,8 @@ def end_orphans(folder: Path) -> bool:
     record = read_record(folder)
     first = record.find(0)
     state = job_states(record.name).get(first.job or -1) if first is not None else None
-    if state is None or not state.is_over or record.is_ended:
-        return False
-    end_jobs(folder)
+    if state is None or not state.is_over:
+        return
     (folder / "address").unlink(missing_ok=True)
-    return True
+    if not record.is_ended:
+        end_jobs(folder)

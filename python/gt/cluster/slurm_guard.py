@@ -16,7 +16,6 @@ import threading
 from pathlib import Path
 
 from gt.cluster.errors import ClusterError
-from gt.cluster.slurm_commands import SlurmRefusal
 from gt.cluster.slurm_end import end_jobs, end_orphans
 from gt.cluster.slurm_record import LEASE_EVERY, Lease
 
@@ -47,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
         while not is_over.wait(_EVERY):
             try:
                 end_orphans(Path(args.folder))
-            except (ClusterError, SlurmRefusal, OSError, ValueError):
+            except (ClusterError, OSError, ValueError):
                 pass  # SLURM is asked again.
 
     threading.Thread(target=watch, daemon=True).start()
@@ -62,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     if not is_dismissed:
         try:
             end_jobs(Path(args.folder))
-        except (ClusterError, SlurmRefusal, OSError) as error:
+        except (ClusterError, OSError) as error:
             print(f"gt cluster: {error}", file=sys.stderr, flush=True)
         if args.remove:
             shutil.rmtree(args.folder, ignore_errors=True)

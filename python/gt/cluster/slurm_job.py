@@ -18,10 +18,11 @@ from pathlib import Path
 
 from gt._processes import at_least
 from gt.cluster import slurm_commands
-from gt.cluster.errors import said
+from gt.cluster.errors import ClusterError, said
 from gt.cluster.process import ChildProcess
 from gt.cluster.programs import server_command
-from gt.cluster.slurm_record import READ_EVERY, Lease, LeaseWatch, read_record
+from gt.cluster.slurm_end import end_orphans
+from gt.cluster.slurm_record import READ_EVERY, Lease, LeaseWatch, changed_record, read_record
 from gt.cluster.slurm_steps import NodePrograms
 
 #: How often processes are looked at, in seconds.
@@ -29,6 +30,9 @@ _EVERY = 0.1
 
 #: How long the server and the node programs may take to end at once, in seconds.
 _END_WITHIN = 3.0
+
+#: How often SLURM is asked whether the job with the server is over, in seconds.
+_SERVER_EVERY = 60.0
 
 #: How often a server that fails is started again.
 _SERVER_TRIES = 3
@@ -58,6 +62,9 @@ class Job:
 
     def run(self) -> int:
         """Run until all is over; return the exit status of the job."""
+        if self._server is None and self._lease is None:
+            # Otherwise the guard of the program does this.
+            threading.Thread(target=self._watch_server, name="gt-orphan", daemon=True).start()
         next_reading, is_asked = 0.0, False
         while True:
             if time.monotonic() >= next_reading:
@@ -80,6 +87,15 @@ class Job:
             if not self._keep_server():
                 return self._end(1)
             time.sleep(_EVERY)
+
+    def _watch_server(self) -> None:
+        """End the cluster when the job of its server is over, however that ended."""
+        while True:
+            time.sleep(_SERVER_EVERY)
+            try:
+                end_orphans(self._folder)
+            except (ClusterError, OSError, ValueError) as error:
+                print(f"gt cluster: {error}", flush=True)
 
     def _has_ended(self) -> bool:
         """Return whether the cluster has ended, by its record or the lease."""
@@ -164,7 +180,16 @@ class Job:
         self._nodes.wait(_END_WITHIN)
         if self._server is not None:
             self._server.wait(_END_WITHIN)
+            self._tell_others()
         return status
+
+    def _tell_others(self) -> None:
+        """Have the other jobs end, which have no server any more."""
+        try:
+            with changed_record(self._folder) as record:
+                record.is_ended = True
+        except OSError:
+            pass  # The folder was removed.
 
 
 def main(argv: list[str] | None = None) -> int:

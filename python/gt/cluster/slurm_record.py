@@ -6,7 +6,6 @@ that is started later, or elsewhere, finds everything.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -114,6 +113,9 @@ def changed_record(folder: Path) -> Iterator[ClusterRecord]:
     Raises:
         FileNotFoundError: it has none.
     """
+    # There is none on Windows, where this module is imported, but no SLURM is.
+    import fcntl
+
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gt.cluster.errors import ClusterError, said
-from gt.cluster.slurm_commands import Partition, SlurmRefusal, partitions, requested_gpus
+from gt.cluster.slurm_commands import Partition, partitions, requested_gpus
 from gt.cluster.slurm_script import JobRequest
 
 
@@ -17,7 +17,7 @@ def why_refused(request: JobRequest, nodes: int, words: str) -> str:
     """
     try:
         known = partitions()
-    except (ClusterError, SlurmRefusal):
+    except ClusterError:
         known = []
     why = explained(request, nodes, known) or _last_line(words)
     return f"SLURM does not run {_asked(request, nodes)}: {why}{said(words)}"
