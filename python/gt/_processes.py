@@ -20,9 +20,11 @@ interrupt: type[KeyboardInterrupt] = KeyboardInterrupt
 class Departure:
     """Whether the first SIGTERM has the process leave in good order, and whether it has arrived."""
 
-    #: Whether there is anything to do before the end. A further signal ends the process at once.
+    #: Whether there is anything to do before the end.
     is_possible = False
     has_begun = False
+    #: Whether a signal ends the process at once.
+    is_signalled = False
 
     def begin(self) -> bool:
         """Note that it is to leave, if that is possible; return whether it is leaving."""
@@ -47,9 +49,11 @@ def stop_at_signals(departure: Departure | None = None) -> Callable[[], bool]:
 
     def stop(number: int, _: object) -> None:
         nonlocal has_arrived
-        if number == signal.SIGTERM and departure is not None and departure.is_possible:
-            departure.begin()
-            return
+        # The first one is the request that the line `drain` of its standard input may be, too.
+        if number == signal.SIGTERM and departure is not None and not departure.is_signalled:
+            departure.is_signalled = departure.begin()
+            if departure.is_signalled:
+                return
         has_arrived = True
         if number == signal.SIGTERM:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -122,7 +126,7 @@ def stop_at_eof(
             for line in filter(None, lines):
                 (command or leave)(line.decode(errors="replace"))
         if departure is not None:
-            departure.is_possible = False
+            departure.is_possible, departure.is_signalled = False, True
         before()
         # It may have been started with SIGTERM blocked, as the end of its input is what ends it.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -51,7 +51,10 @@ class ChildProcess:
 
     def exit_status(self) -> int | None:
         """Return the exit status, or None while it runs; negative for a signal."""
-        return self._process.poll()
+        status = self._process.poll()
+        if status is not None:
+            self.end()
+        return status
 
     def output(self) -> str:
         """Return what it has written."""
