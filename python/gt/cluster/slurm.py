@@ -264,7 +264,7 @@ class Slurm(Cluster):
 
     def _notes(self) -> list[str]:
         try:
-            states = self._look()
+            states = self._look(0.0)
         except SlurmRefusal as refusal:
             return str(refusal).splitlines()
         notes = []
