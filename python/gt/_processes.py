@@ -21,9 +21,17 @@ interrupt: type[KeyboardInterrupt] = KeyboardInterrupt
 class Departure:
     """Whether the first SIGTERM has the process leave in good order, and whether it has arrived."""
 
-    #: Whether there is anything to do before the end. A further signal ends the process at once.
+    #: Whether there is anything to do before the end.
     is_possible = False
     has_begun = False
+    #: Whether a signal ends the process at once.
+    is_signalled = False
+
+    def begin(self) -> bool:
+        """Note that it is to leave, if that is possible; return whether it is leaving."""
+        if self.is_possible:
+            self.is_possible, self.has_begun = False, True
+        return self.has_begun
 
 
 def stop_at_signals(departure: Departure | None = None) -> Callable[[], bool]:
@@ -42,9 +50,11 @@ def stop_at_signals(departure: Departure | None = None) -> Callable[[], bool]:
 
     def stop(number: int, _: object) -> None:
         nonlocal has_arrived
-        if number == signal.SIGTERM and departure is not None and departure.is_possible:
-            departure.is_possible, departure.has_begun = False, True
-            return
+        # The first one is the request that the line `drain` of its standard input may be, too.
+        if number == signal.SIGTERM and departure is not None and not departure.is_signalled:
+            departure.is_signalled = departure.begin()
+            if departure.is_signalled:
+                return
         has_arrived = True
         if number == signal.SIGTERM:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -95,25 +105,41 @@ def add_end_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+#: The line of standard input that has a process leave in good order. A scheduler may send SIGTERM
+#: to all processes of a job as well: that one and this line are one request.
+DRAIN = "drain"
+
+
 def stop_at_eof(
     departure: Departure | None = None,
     before: Callable[[], None] = lambda: None,
+    command: Callable[[str], None] | None = None,
     silence: float | None = None,
 ) -> None:
     """End this process as SIGTERM does when its standard input ends, without a departure.
 
     Args:
-        departure: the departure that a SIGTERM would begin.
+        departure: the departure that a SIGTERM, or the line `drain`, begins.
         before: what is done first.
+        command: called with each line of the input that is not empty, instead of a departure.
         silence: the seconds without input after which it counts as ended.
     """
 
+    def leave(line: str) -> None:
+        if line == DRAIN and (departure is None or not departure.begin()):
+            os.kill(os.getpid(), signal.SIGTERM)
+
     def watch() -> None:
-        while select.select([0], [], [], silence)[0] and os.read(0, 4096):
-            pass
+        rest = b""
+        while select.select([0], [], [], silence)[0] and (read := os.read(0, 4096)):
+            *lines, rest = (rest + read).split(b"\n")
+            for line in filter(None, lines):
+                (command or leave)(line.decode(errors="replace"))
         if departure is not None:
-            departure.is_possible = False
+            departure.is_possible, departure.is_signalled = False, True
         before()
+        # It may have been started with SIGTERM blocked, as the end of its input is what ends it.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_END_WITHIN)
         os._exit(1)

@@ -104,7 +104,9 @@ class Cluster(abc.ABC):
         """
         if self.is_running:
             raise ClusterError(f"the {self.kind} cluster '{self.name}' is started already")
-        self._folder, self._owner = ClusterFolder(self._given_folder), os.getpid()
+        folder = self._open_folder()
+        folder.claim()
+        self._folder, self._owner = folder, os.getpid()
         try:
             self._launch()
             self._await_workers(timeout)
@@ -213,6 +215,10 @@ class Cluster(abc.ABC):
         return (
             f"<gt.cluster.{type(self).__name__} '{self.name}': {self._size} {self.unit}s, {state}>"
         )
+
+    def _open_folder(self) -> ClusterFolder:
+        """Return the folder of a cluster that starts."""
+        return ClusterFolder(self._given_folder)
 
     def _set_size(self, size: int) -> None:
         if not self.is_running:

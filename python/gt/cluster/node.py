@@ -2,7 +2,8 @@
 
 Schedulers start one on each machine. It starts the workers again that fail; at SIGTERM they hand
 over what they have and it ends; with `--until-eof` it ends them at once when its standard input
-does.
+does, and the line `drain` is as SIGTERM. The line `serve N` has it run its workers if its
+`--number` is less than N, and drain them else.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from gt._processes import add_end_option, at_least, named_key_file, stop_at_eof
+from gt._processes import DRAIN, add_end_option, at_least, named_key_file, stop_at_eof
 from gt.cluster.devices import device_environment, gpus, memory_part
 from gt.cluster.programs import worker_command
 from gt.cluster.show import LogShow
@@ -46,6 +47,15 @@ def main(argv: list[str] | None = None) -> int:
         "--name", default=socket.gethostname(), help="the beginning of their names (default: host)"
     )
     parser.add_argument(
+        "--number", type=at_least(0), default=0, help="its number among the machines (default 0)"
+    )
+    parser.add_argument(
+        "--state",
+        metavar="PREFIX",
+        help="the beginning of the names of the workers' folders, each as of `gt worker --state` "
+        "(default: none)",
+    )
+    parser.add_argument(
         "--show-logs", action="store_true", help="write the logs to standard output, too"
     )
     parser.add_argument(
@@ -68,25 +78,38 @@ def main(argv: list[str] | None = None) -> int:
         options += ["--memory", str(memory_part(count))]
 
     def program(number: int) -> WorkerProgram:
+        state = ["--state", f"{args.state}-{args.number}-{number}"] if args.state else []
         command = worker_command(
             address=args.address,
             name=f"{args.name}-{number}",
             wait=args.wait,
-            options=options,
+            options=[*options, *state],
         )
         return WorkerProgram(command, device_environment(number))
 
-    is_leaving = threading.Event()
+    is_leaving, is_idle = threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: is_leaving.set())
     logs = Path(args.logs)
     logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     workers = Supervisor(program, key=key, logs=logs, prefix=f"{args.name}-")
-    if args.until_eof:
-        stop_at_eof(before=workers.end, silence=args.silence)
     show = LogShow(logs) if args.show_logs else None
+
+    def command(line: str) -> None:
+        if line == DRAIN:
+            is_leaving.set()
+        elif line.startswith("serve ") and not is_leaving.is_set():
+            if args.number < int(line.split()[1]):
+                workers.scale(count)
+                is_idle.clear()
+            else:
+                is_idle.set()
+                workers.drain()
+
     workers.scale(count)
+    if args.until_eof:
+        stop_at_eof(before=workers.end, command=command, silence=args.silence)
     print(f"gt node: {count} workers on {args.name}", flush=True)
-    while not is_leaving.is_set() and not workers.has_stopped():
+    while not is_leaving.is_set() and (is_idle.is_set() or not workers.has_stopped()):
         is_leaving.wait(_EVERY)
     workers.drain()
     while workers.running():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from gt._processes import DRAIN
 
 
 class ChildProcess:
@@ -52,7 +53,10 @@ class ChildProcess:
 
     def exit_status(self) -> int | None:
         """Return the exit status, or None while it runs; negative for a signal."""
-        return self._process.poll()
+        status = self._process.poll()
+        if status is not None:
+            self.end()
+        return status
 
     def output(self) -> str:
         """Return what it has written."""
@@ -61,9 +65,17 @@ class ChildProcess:
             return log.read().decode(errors="replace")
 
     def drain(self) -> None:
-        """Have it end in good order: a worker hands over what it has."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+        """Have it end in good order: a worker hands over what it has.
+
+        It is asked by its standard input: a scheduler may send it SIGTERM at the same time, and a
+        second one would end it at once.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{DRAIN}\n".encode())
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass  # It has ended already, or ends now.
 
     def end(self) -> None:
         """Have it end now; :meth:`wait` waits until it has."""
