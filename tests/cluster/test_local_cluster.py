@@ -6,13 +6,12 @@ import subprocess
 import sys
 import time
 
-import pytest
-from processes import embedded_only, linux_only, one_engine_only, run_python, unsharded_only
-
 import gt
 import gt.cluster
+import pytest
 from gt.cluster.adaptive import AdaptiveRule
 from gt.cluster.folder import ClusterFolder
+from processes import embedded_only, linux_only, one_engine_only, run_python, unsharded_only
 
 # These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only, linux_only]
@@ -125,7 +124,7 @@ def test_the_key_is_in_no_command_line_environment_or_log(tmp_path):
 
 
 def test_many_at_once_do_not_meet(tmp_path):
-    """Each has its own port and key, whoever else starts at the same moment."""
+    """Each has its own port and key, also while others start."""
     code = """
 import gt
 with gt.cluster.Local(workers=1, name="same") as cluster:

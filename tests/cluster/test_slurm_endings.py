@@ -47,7 +47,7 @@ def test_the_program_ends(slurm, tmp_path, number):
 
 def test_the_program_and_its_guard_end(slurm, tmp_path):
     with owner(tmp_path, nodes=2) as process:
-        (guard,) = programs(tmp_path, "gt.cluster.slurm_guard")
+        (guard,) = programs(tmp_path, "gt.cluster.slurm.guard")
         os.kill(guard, signal.SIGKILL)
         process.kill()
         process.wait()
@@ -96,7 +96,7 @@ def test_a_node_program_is_killed(slurm, tmp_path):
             for _ in range(2):
                 killed = next(
                     pid
-                    for pid in programs(tmp_path, "gt.cluster.slurm_node")
+                    for pid in programs(tmp_path, "gt.cluster.slurm.node")
                     if environment_of(pid).get("SLURMD_NODENAME") == "n2"
                 )
                 os.kill(killed, signal.SIGKILL)
@@ -136,7 +136,7 @@ def test_the_server_is_killed(slurm, tmp_path):
 
 def test_the_job_program_is_killed(slurm, tmp_path):
     with gt.cluster.Slurm(nodes=2, folder=tmp_path, **SMALL) as cluster:
-        (program,) = programs(tmp_path, "gt.cluster.slurm_job")
+        (program,) = programs(tmp_path, "gt.cluster.slurm.job")
         os.kill(program, signal.SIGKILL)
         eventually("the job to end", lambda: not slurm.active_jobs())
         eventually("workers to end", lambda: not programs(tmp_path, "gt.worker"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gt.cluster
 import pytest
-from gt.cluster.slurm_commands import (
+from gt.cluster.slurm.commands import (
     JobState,
     Partition,
     SlurmRefusal,
@@ -18,11 +18,11 @@ from gt.cluster.slurm_commands import (
     requested_gpus,
     submit_environment,
 )
-from gt.cluster.slurm_node import allocated_options
-from gt.cluster.slurm_record import LEASE_READINGS, ClusterRecord, Lease, LeaseWatch, read_record
-from gt.cluster.slurm_refusals import explained
-from gt.cluster.slurm_script import JobRequest
-from gt.cluster.slurm_steps import killed_task
+from gt.cluster.slurm.node import allocated_options
+from gt.cluster.slurm.record import LEASE_READINGS, ClusterRecord, Lease, LeaseWatch, read_record
+from gt.cluster.slurm.refusals import explained
+from gt.cluster.slurm.script import JobRequest
+from gt.cluster.slurm.steps import killed_task
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "slurm"
 
@@ -65,7 +65,7 @@ def test_script_is_what_is_asked():
     )
     head, command = cluster.script().split("exec ")
     assert head == SCRIPT
-    assert command.startswith(f"{sys.executable} -m gt.cluster.slurm_job FOLDER --number 0")
+    assert command.startswith(f"{sys.executable} -m gt.cluster.slurm.job FOLDER --number 0")
     assert "--expected 32 --lease" in command
     assert (
         "--node-option=--drain-timeout --node-option=55 --node-option=--backend=pytorch" in command

@@ -12,8 +12,8 @@ from pathlib import Path
 import gt
 import gt.cluster
 import pytest
-from gt.cluster.ssh_commands import RemotePython, labels
-from gt.cluster.ssh_host import checked_host
+from gt.cluster.ssh.commands import RemotePython, labels
+from gt.cluster.ssh.host import checked_host
 from processes import embedded_only, linux_only, start_program, unsharded_only
 from ssh_labs import GONE_WITHIN, folders
 from sshd import await_none, needs_sshd, processes_with

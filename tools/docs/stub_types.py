@@ -447,6 +447,7 @@ FUNCTION_RESULTS = {
     "shared_tensors": "tuple[str, bytes, list[Tensor]]",
     "unpublish": "_int",
     "only_server": "str",
+    "is_listening": "_bool",
     "drain_worker": "str",
     "end_any_session": "str",
     "pause_sessions": "str",

@@ -71,7 +71,7 @@ enum RouteKind {
     Accepted,
     /// This one has opened it, to this endpoint.
     Dialed { endpoint: String, since: Instant, state: DialState },
-    /// It has failed, or could not be opened; `is_new` until [`PeerLinks::failed`] has told so.
+    /// It has failed, or could not be opened; `is_new` until [`PeerLinks::failed`] has returned it.
     Failed { is_new: bool },
 }
 

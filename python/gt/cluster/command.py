@@ -14,8 +14,8 @@ from typing import Any
 from gt.cluster import kinds, options
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
-from gt.cluster.record import (
-    ClusterRecord,
+from gt.cluster.started import (
+    StartedCluster,
     all_records,
     checked_name,
     clusters_folder,
@@ -105,7 +105,7 @@ def _up(args: argparse.Namespace) -> None:
         return
     name = checked_name(args.name or args.kind)
     is_owned = args.kind in kinds.OWNED or args.adapt is not None
-    record = ClusterRecord(name, args.kind, arguments, adapt=args.adapt)
+    record = StartedCluster(name, args.kind, arguments, adapt=args.adapt)
     clusters_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         record.folder.mkdir(mode=0o700)
@@ -129,7 +129,7 @@ def _up(args: argparse.Namespace) -> None:
         raise
 
 
-def _start_owner(record: ClusterRecord, timeout: float) -> None:
+def _start_owner(record: StartedCluster, timeout: float) -> None:
     """Start the process that owns a cluster, and wait until the cluster is complete."""
     (record.folder / "logs").mkdir(mode=0o700, exist_ok=True)
     with (record.folder / "logs" / "owner.log").open("ab") as log:
@@ -155,7 +155,7 @@ def _start_owner(record: ClusterRecord, timeout: float) -> None:
         raise ClusterError(failure)
 
 
-def _summary(record: ClusterRecord) -> str:
+def _summary(record: StartedCluster) -> str:
     address = (record.folder / "address").read_text().strip()
     return (
         f"gt cluster: '{record.name}' runs at {address}\n"
@@ -165,7 +165,7 @@ def _summary(record: ClusterRecord) -> str:
     )
 
 
-def _chosen(args: argparse.Namespace) -> ClusterRecord:
+def _chosen(args: argparse.Namespace) -> StartedCluster:
     """Return the cluster that is named, or the only one."""
     if args.name is not None:
         return read_record(args.name)
@@ -183,7 +183,7 @@ def _down(args: argparse.Namespace) -> None:
     print(f"gt cluster: '{record.name}' has ended")
 
 
-def _end(record: ClusterRecord) -> None:
+def _end(record: StartedCluster) -> None:
     if record.process is None:
         if record.kind not in kinds.OWNED:
             _attach(record).close()
@@ -206,7 +206,7 @@ def _end(record: ClusterRecord) -> None:
             _attach(record).close()
 
 
-def _attach(record: ClusterRecord) -> Any:
+def _attach(record: StartedCluster) -> Any:
     """Return the cluster of a record, which this program did not start."""
     kind: Any = kinds.find(record.kind)
     return kind.attach(record.folder)
@@ -220,7 +220,7 @@ def _status(args: argparse.Namespace) -> None:
         print(_status_of(record))
 
 
-def _status_of(record: ClusterRecord) -> ClusterStatus:
+def _status_of(record: StartedCluster) -> ClusterStatus:
     if record.kind not in kinds.OWNED:
         found: ClusterStatus = _attach(record).status()
         return found

@@ -78,7 +78,7 @@ class ClusterFolder:
         Raises:
             ClusterError: another program has it.
         """
-        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(self.path / "claim", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gt.cluster import kinds
 from gt.cluster.errors import ClusterError
-from gt.cluster.record import read_record, start_of
+from gt.cluster.started import read_record, start_of
 
 #: How often it looks for a new size, in seconds.
 _EVERY = 0.5

@@ -1,4 +1,4 @@
-"""`python -m gt.cluster.host_report FOLDER`: make a cluster's folder here, and report on this host.
+"""`python -m gt.cluster.ssh.host_report FOLDER`: make a cluster's folder here, and report.
 
 It prints one line of JSON: the version of GT, how many GPUs there are, the folder's whole path, and
 the address that a server publishes in it, if one serves there already.

@@ -1,4 +1,4 @@
-"""`python -m gt.cluster.slurm_guard`: the guard of a SLURM cluster whose program may die.
+"""`python -m gt.cluster.slurm.guard`: the guard of a SLURM cluster whose program may die.
 
 A child of the program: it renews the lease while the program lives, also while that computes
 without letting go of the interpreter, and ends the jobs when its standard input ends. Where it dies
@@ -16,8 +16,8 @@ import threading
 from pathlib import Path
 
 from gt.cluster.errors import ClusterError
-from gt.cluster.slurm_end import end_jobs, end_orphans
-from gt.cluster.slurm_record import LEASE_EVERY, Lease
+from gt.cluster.slurm.end import end_jobs, end_orphans
+from gt.cluster.slurm.record import LEASE_EVERY, Lease
 
 #: How often SLURM is asked whether the job with the server is over, in seconds.
 _EVERY = 15.0
@@ -25,7 +25,7 @@ _EVERY = 15.0
 
 def main(argv: list[str] | None = None) -> int:
     """Guard a cluster until the program ends, or says that it has ended the cluster itself."""
-    parser = argparse.ArgumentParser(prog="python -m gt.cluster.slurm_guard")
+    parser = argparse.ArgumentParser(prog="python -m gt.cluster.slurm.guard")
     parser.add_argument("folder", help="the cluster's folder")
     parser.add_argument("--remove", action="store_true", help="remove the folder with the cluster")
     args = parser.parse_args(argv)

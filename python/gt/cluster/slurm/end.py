@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from gt.cluster.errors import ClusterError
-from gt.cluster.slurm_commands import cancel, job_states
-from gt.cluster.slurm_record import changed_record, read_record
+from gt.cluster.slurm.commands import cancel, job_states
+from gt.cluster.slurm.record import changed_record, read_record
 
 #: How long jobs may take to end by themselves before they are killed, in seconds.
 _BY_THEMSELVES = 2.5

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 from gt.cluster.errors import ClusterError, said
-from gt.cluster.ssh_host import SshHost
-from gt.cluster.ssh_plan import SshPlan
-from gt.cluster.ssh_program import RemoteProgram
+from gt.cluster.ssh.host import SshHost
+from gt.cluster.ssh.plan import SshPlan
+from gt.cluster.ssh.program import RemoteProgram
 
 #: How long the server may take to publish its address, in seconds.
 _PUBLISH_WITHIN = 60.0

@@ -1,4 +1,4 @@
-"""`python -m gt.cluster.slurm_node`: the workers of a node of a SLURM job, as a task of `srun`.
+"""`python -m gt.cluster.slurm.node`: the workers of a node of a SLURM job, as a task of `srun`.
 
 It is `gt.cluster.node` with what SLURM has given to the job on this node: its name, GPUs, cores and
 memory. Its options are those of `gt.cluster.node`, and the number of the job.
@@ -52,7 +52,7 @@ def allocated_options(
 
 def main() -> int:
     """Run the workers; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m gt.cluster.slurm_node", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="python -m gt.cluster.slurm.node", allow_abbrev=False)
     parser.add_argument("--job", type=int, default=0, help="the number of the job in the cluster")
     args, given = parser.parse_known_args()
     return node.main([*allocated_options(given, os.environ, len(gpus()), args.job), *given])

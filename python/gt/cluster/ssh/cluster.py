@@ -10,12 +10,12 @@ from typing import Any
 
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
-from gt.cluster.event_loop import EventLoop
 from gt.cluster.programs import WorkerOptions
-from gt.cluster.ssh_commands import RemotePython, labels
-from gt.cluster.ssh_host import SshHost, client
-from gt.cluster.ssh_plan import SshPlan
-from gt.cluster.ssh_run import SshRun
+from gt.cluster.ssh.commands import RemotePython, labels
+from gt.cluster.ssh.event_loop import EventLoop
+from gt.cluster.ssh.host import SshHost, client
+from gt.cluster.ssh.plan import SshPlan
+from gt.cluster.ssh.run import SshRun
 from gt.cluster.status import read_status
 
 #: How long everything may take to end, in seconds.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gt
 from gt.cluster.errors import ClusterError, said
-from gt.cluster.ssh_commands import RemotePython
+from gt.cluster.ssh.commands import RemotePython
 
 if TYPE_CHECKING:
     import asyncssh
@@ -145,7 +145,7 @@ class SshHost:
             os.close(nothing)
 
     async def _inspect(self, folder: str) -> None:
-        line = self.python.line(["-m", "gt.cluster.host_report", folder])
+        line = self.python.line(["-m", "gt.cluster.ssh.host_report", folder])
         status, output, errors = await self.run(line, _REPORT_WITHIN)
         # The start files of a shell may print something, too.
         found = [of for of in output.splitlines() if of.startswith('{"version"')]

@@ -7,8 +7,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from gt.cluster.errors import ClusterError, said
-from gt.cluster.ssh_commands import PID_LINE
-from gt.cluster.ssh_host import SshHost, client
+from gt.cluster.ssh.commands import PID_LINE
+from gt.cluster.ssh.host import SshHost, client
 
 if TYPE_CHECKING:
     import asyncssh

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gt.cluster.slurm_commands import requested_gpus
+from gt.cluster.slurm.commands import requested_gpus
 
 #: How long the workers of the first job wait for the server, and those of others, which may begin
 #: while the server's job waits for its next allocation, in seconds.
@@ -92,4 +92,4 @@ class JobRequest:
         wait = _SERVER_WAIT if number == 0 else _LONG_SERVER_WAIT
         node = ["--wait", str(wait), "--drain-timeout", f"{drain:g}", *self.worker_options]
         options += [f"--node-option={option}" for option in node]
-        return [sys.executable, "-m", "gt.cluster.slurm_job", folder, *options]
+        return [sys.executable, "-m", "gt.cluster.slurm.job", folder, *options]

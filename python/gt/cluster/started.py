@@ -24,7 +24,7 @@ def clusters_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class ClusterRecord:
+class StartedCluster:
     """A cluster that outlives the command that started it."""
 
     name: str
@@ -46,9 +46,9 @@ class ClusterRecord:
 
     def write(self) -> None:
         """Write it, as a whole."""
-        draft = self.folder / ".cluster.json"
+        draft = self.folder / ".up.json"
         draft.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        draft.rename(self.folder / "cluster.json")
+        draft.rename(self.folder / "up.json")
 
     def remove(self) -> None:
         """Remove it, with its key and its logs."""
@@ -73,15 +73,15 @@ def checked_name(name: str) -> str:
     return name
 
 
-def read_record(name: str) -> ClusterRecord:
+def read_record(name: str) -> StartedCluster:
     """Return the cluster of a name.
 
     Raises:
         ClusterError: there is none.
     """
-    path = clusters_folder() / checked_name(name) / "cluster.json"
+    path = clusters_folder() / checked_name(name) / "up.json"
     try:
-        return ClusterRecord(**json.loads(path.read_text()))
+        return StartedCluster(**json.loads(path.read_text()))
     except FileNotFoundError:
         others = ", ".join(record.name for record in all_records()) or "none"
         raise ClusterError(
@@ -91,9 +91,9 @@ def read_record(name: str) -> ClusterRecord:
         raise ClusterError(f"{path} is damaged: {error}") from None
 
 
-def all_records() -> list[ClusterRecord]:
+def all_records() -> list[StartedCluster]:
     """Return all clusters, by name."""
-    found = sorted(path.parent.name for path in clusters_folder().glob("*/cluster.json"))
+    found = sorted(path.parent.name for path in clusters_folder().glob("*/up.json"))
     return [read_record(name) for name in found]
 
 

@@ -42,7 +42,7 @@ class Step:
         cores = os.environ.get("SLURM_CPUS_PER_TASK")
         if cores:
             command.append(f"--cpus-per-task={cores}")
-        command += [sys.executable, "-m", "gt.cluster.slurm_node", *arguments]
+        command += [sys.executable, "-m", "gt.cluster.slurm.node", *arguments]
         self.killed: list[tuple[str, int]] = []
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         threading.Thread(target=self._copy, name="gt-srun", daemon=True).start()

@@ -33,7 +33,7 @@ _HOPELESS = {
 class SlurmRefusal(ClusterError):
     """A command of SLURM failed; its words are the argument."""
 
-    __module__ = "gt.cluster.slurm_commands"
+    __module__ = "gt.cluster.slurm.commands"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gt.cluster.ssh_commands import RemotePython, node_arguments, server_arguments
-from gt.cluster.ssh_host import SshHost
+from gt.cluster.ssh.commands import RemotePython, node_arguments, server_arguments
+from gt.cluster.ssh.host import SshHost
 
 
 @dataclass

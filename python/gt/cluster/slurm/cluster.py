@@ -15,12 +15,12 @@ from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError, said
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.programs import WorkerOptions
-from gt.cluster.slurm_commands import JobState, SlurmRefusal, cancel, job_states, requested_gpus
-from gt.cluster.slurm_commands import submit as submit_script
-from gt.cluster.slurm_end import end_jobs
-from gt.cluster.slurm_record import ClusterRecord, JobRecord, changed_record, read_record
-from gt.cluster.slurm_refusals import why_refused
-from gt.cluster.slurm_script import JobRequest
+from gt.cluster.slurm.commands import JobState, SlurmRefusal, cancel, job_states, requested_gpus
+from gt.cluster.slurm.commands import submit as submit_script
+from gt.cluster.slurm.end import end_jobs
+from gt.cluster.slurm.record import ClusterRecord, JobRecord, changed_record, read_record
+from gt.cluster.slurm.refusals import why_refused
+from gt.cluster.slurm.script import JobRequest
 
 if TYPE_CHECKING:
     pass
@@ -191,7 +191,7 @@ class Slurm(Cluster):
         )
         record.write(folder.path)
         if not self._keep:
-            command = [sys.executable, "-m", "gt.cluster.slurm_guard", str(folder.path)]
+            command = [sys.executable, "-m", "gt.cluster.slurm.guard", str(folder.path)]
             if folder.is_temporary:
                 command.append("--remove")
             self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)

@@ -1,4 +1,4 @@
-"""`python -m gt.cluster.slurm_job`: a job of a SLURM cluster, on its first node.
+"""`python -m gt.cluster.slurm.job`: a job of a SLURM cluster, on its first node.
 
 It runs the server, if the job has it, and one `srun` step with a task for the workers of each node.
 At SIGTERM (the wall time is near), or when the cluster's record does not name this job any more,
@@ -17,13 +17,12 @@ import time
 from pathlib import Path
 
 from gt._processes import at_least
-from gt.cluster import slurm_commands
 from gt.cluster.errors import ClusterError, said
 from gt.cluster.process import ChildProcess
 from gt.cluster.programs import server_command
-from gt.cluster.slurm_end import end_orphans
-from gt.cluster.slurm_record import READ_EVERY, Lease, LeaseWatch, changed_record, read_record
-from gt.cluster.slurm_steps import NodePrograms
+from gt.cluster.slurm.end import end_orphans
+from gt.cluster.slurm.record import READ_EVERY, Lease, LeaseWatch, changed_record, read_record
+from gt.cluster.slurm.steps import NodePrograms
 
 #: How often processes are looked at, in seconds.
 _EVERY = 0.1
@@ -166,11 +165,11 @@ class Job:
             # Killed, it does not withdraw its address: clients wait for it at its next one.
             self._server.wait(0)
         job = int(os.environ["SLURM_JOB_ID"])
-        state = slurm_commands.job_states(self._record.name).get(job)
+        state = commands.job_states(self._record.name).get(job)
         # Otherwise it has been preempted, and SLURM runs it again, or an operator has cancelled it.
         if state is not None and state.is_running:
             print("gt cluster: the job waits for its next allocation", flush=True)
-            slurm_commands.run("scontrol", "requeue", str(job))
+            commands.run("scontrol", "requeue", str(job))
         return 0
 
     def _end(self, status: int) -> int:
@@ -195,7 +194,7 @@ class Job:
 def main(argv: list[str] | None = None) -> int:
     """Run a job until it is over; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m gt.cluster.slurm_job", description="Run a job of a SLURM cluster."
+        prog="python -m gt.cluster.slurm.job", description="Run a job of a SLURM cluster."
     )
     parser.add_argument("folder", help="the cluster's folder, which all nodes share")
     parser.add_argument(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gt.cluster.errors import ClusterError, said
-from gt.cluster.slurm_commands import Partition, partitions, requested_gpus
-from gt.cluster.slurm_script import JobRequest
+from gt.cluster.slurm.commands import Partition, partitions, requested_gpus
+from gt.cluster.slurm.script import JobRequest
 
 
 def why_refused(request: JobRequest, nodes: int, words: str) -> str:

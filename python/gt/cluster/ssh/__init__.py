@@ -1,0 +1,5 @@
+"""Clusters on machines that ssh reaches."""
+
+from gt.cluster.ssh.cluster import Ssh
+
+__all__ = ["Ssh"]
