@@ -11,6 +11,7 @@ from a shell.
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
 from gt.cluster.local import Local
+from gt.cluster.ray import Ray
 from gt.cluster.status import ClusterStatus
 
-__all__ = ["Cluster", "ClusterError", "ClusterStatus", "Local"]
+__all__ = ["Cluster", "ClusterError", "ClusterStatus", "Local", "Ray"]

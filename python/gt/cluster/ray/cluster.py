@@ -1,0 +1,271 @@
+"""Clusters on Ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gt.cluster.base import Cluster
+from gt.cluster.errors import ClusterError, said
+from gt.cluster.folder import ClusterFolder
+from gt.cluster.programs import WorkerOptions
+from gt.cluster.ray.actors import Membership
+from gt.cluster.ray.connection import Connection
+from gt.cluster.ray.node_folder import write_text
+from gt.cluster.ray.plan import STRATEGIES, Plan, told
+
+if TYPE_CHECKING:
+    from gt.cluster.ray.pool import Pool
+
+#: The file in the folder of a kept cluster with what another process needs to find it.
+_RECORD = "ray.json"
+
+#: The namespace of kept actors, if none is named.
+_NAMESPACE = "gt"
+
+
+class Ray(Cluster):
+    """A server and workers on Ray: an actor for each, in a placement group.
+
+        with gt.cluster.Ray(workers=8, gpus_per_worker=1) as cluster:
+            gt.connect(cluster)
+
+    Each actor runs its program as a child process, which dies with it. When a program fails, its
+    actor ends, and Ray restarts it; sessions continue. The actors end with this program, unless
+    `keep` is true. Needs `pip install ray`, and GT on the nodes of Ray.
+
+    Args:
+        workers: the number of workers.
+        address: where Ray is: "auto" for the one of this machine, host:port, or
+            ray://host:port. None for the connection of this program if it has called `ray.init`,
+            else RAY_ADDRESS, else the Ray of this machine, which is started if there is none, and
+            then ends with the cluster.
+        gpus_per_worker: the GPUs of each worker; one if Ray has any, if it is None.
+        cpus_per_worker: the CPUs of each worker, which has as many threads.
+        strategy: that of the placement group: PACK, SPREAD, STRICT_PACK or STRICT_SPREAD.
+        namespace: Ray's namespace of the actors.
+        engine: the engine of the workers: native, pytorch, numpy, jax or module:Class.
+        threads: the threads of each worker; its CPUs if it is None.
+        memory: the memory for the tensors of each worker, such as "16GB"; equal parts of a node if
+            it is None.
+        name: the beginning of the actors' names.
+        folder: where key, address and state are; a temporary folder if it is None. If the nodes
+            have it, too, sessions also survive the server's node.
+        server_options: further options of `gt server`.
+        worker_options: further options of `gt worker`.
+        runtime_env: Ray's environment of the actors.
+        keep: whether they outlive this program: `attach` finds them again. Needs a folder, and a
+            Ray that runs.
+    """
+
+    kind = "ray"
+
+    def __init__(
+        self,
+        workers: int = 1,
+        *,
+        address: str | None = None,
+        gpus_per_worker: float | None = None,
+        cpus_per_worker: float = 1,
+        strategy: str = "PACK",
+        namespace: str | None = None,
+        engine: str | None = None,
+        threads: int | None = None,
+        memory: str | None = None,
+        name: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        server_options: Sequence[str] = (),
+        worker_options: Sequence[str] = (),
+        runtime_env: Mapping[str, Any] | None = None,
+        keep: bool = False,
+    ):
+        """Describe a cluster; `start` starts it."""
+        super().__init__(workers, name, folder)
+        if strategy not in STRATEGIES:
+            raise ValueError(f"strategy is {strategy!r}, expected one of {', '.join(STRATEGIES)}")
+        if not cpus_per_worker > 0:
+            raise ValueError(f"cpus_per_worker is {cpus_per_worker}, expected more than 0")
+        if gpus_per_worker is not None and not gpus_per_worker >= 0:
+            raise ValueError(f"gpus_per_worker is {gpus_per_worker}, expected 0 or more")
+        if keep and folder is None:
+            raise ValueError("keep=True needs a folder, in which attach finds the cluster again")
+        resources: dict[str, float] = {"CPU": cpus_per_worker}
+        if gpus_per_worker:
+            resources["GPU"] = gpus_per_worker
+        self._plan = Plan(
+            cluster=f"{self.name}-{secrets.token_hex(4)}",
+            address=address,
+            namespace=namespace or (_NAMESPACE if keep else None),
+            strategy=strategy,
+            worker=resources,
+            is_kept=keep,
+            has_gpu_if_any=gpus_per_worker is None,
+            runtime_env=dict(runtime_env or {}),
+            server_options=list(server_options),
+            worker_options=WorkerOptions(engine, threads, memory, worker_options).arguments(),
+        )
+        self._connection: Connection | None = None
+        self._pool: Pool | None = None
+
+    @classmethod
+    def attach(cls, folder: str | os.PathLike[str]) -> Ray:
+        """Return the cluster that another process has started with `keep=True` in a folder.
+
+        Its methods work as in that process; `close` ends it, and the end of this process does not.
+
+            cluster = gt.cluster.Ray.attach("~/gt")
+            print(cluster.status())
+
+        Raises:
+            ClusterError: there is none, or Ray cannot be reached.
+        """
+        path = Path(folder).expanduser().absolute() / _RECORD
+        try:
+            record = json.loads(path.read_text())
+        except FileNotFoundError:
+            raise ClusterError(f"no cluster is kept on Ray in the folder {path.parent}") from None
+        plan = Plan(**record["plan"])
+        self = cls(0, address=plan.address, name=record["name"], folder=path.parent, keep=True)
+        self._plan = plan
+        self._folder = ClusterFolder(path.parent)
+        try:
+            self._connect()
+            assert self._pool is not None
+            self._size = self._pool.find()
+        except ValueError as error:
+            self.detach()
+            raise ClusterError(
+                f"the ray cluster '{self.name}' does not run any more{said(str(error))}"
+            ) from None
+        except BaseException:
+            self.detach()
+            raise
+        return self
+
+    def detach(self) -> None:
+        """Leave a kept cluster running, and end what this process has for it."""
+        if self._pool is not None:
+            self._pool.release()
+        self._disconnect()
+        self._folder = None
+
+    def script(self) -> str:
+        """Return what `start` asks of Ray, and the commands that the actors run, as text."""
+        return self._plan.text(self.size)
+
+    def logs(self, lines: int | None = None) -> dict[str, str]:
+        """Return the last lines of each process's log, or all, by the name of the process."""
+        return {} if self._pool is None else self._pool.logs(lines)
+
+    def _connect(self) -> None:
+        # An import of Ray takes its time.
+        from gt.cluster.ray.pool import Pool
+
+        plan = self._plan
+        self._connection = connection = Connection(
+            plan.address, plan.namespace, starts=not plan.is_kept
+        )
+        total = connection.ray.cluster_resources()
+        self._plan = plan = plan.resolved(has_gpus=total.get("GPU", 0) > 0)
+        shared = None if self.folder.is_temporary else str(self.folder.path)
+        key = self.folder.key.read_text().strip()
+        membership = Membership(
+            plan.cluster, key, plan.actor_name("server"), plan.namespace, shared=shared
+        )
+        self._pool = Pool(connection.ray, plan, membership, self._publish)
+
+    def _publish(self, address: str) -> None:
+        if self._published() != address:
+            write_text(self.folder.address, f"{address}\n")
+
+    def _launch(self) -> None:
+        self.folder.address.unlink(missing_ok=True)
+        self._connect()
+        assert self._pool is not None and self._connection is not None
+        self._pool.start(self.size)
+        if self._plan.is_kept:
+            self._write_record(self._connection.ray)
+
+    def _write_record(self, ray: Any) -> None:
+        plan = dict(vars(self._plan))
+        if not (plan["address"] or "").startswith("ray://"):
+            plan["address"] = ray.get_runtime_context().gcs_address
+        record = {"name": self.name, "plan": plan}
+        write_text(self.folder.path / _RECORD, json.dumps(record, indent=1, default=str) + "\n")
+
+    def _await_workers(self, timeout: float) -> None:
+        until = time.monotonic() + timeout
+        assert self._pool is not None and self._connection is not None
+        while (group := self._pool.groups.first) is not None and not group.is_ready():
+            failure = self._failure()
+            if failure is not None:
+                raise ClusterError(f"the ray cluster '{self.name}' did not start: {failure}")
+            is_over = time.monotonic() > until
+            if is_over or (self._connection.is_local and self._asks_too_much()):
+                raise ClusterError(self._refusal(timeout if is_over else None))
+            time.sleep(0.05)
+        super()._await_workers(max(0.0, until - time.monotonic()))
+
+    def _asks_too_much(self) -> bool:
+        """Return whether all that Ray has is not enough."""
+        assert self._connection is not None
+        total = self._connection.ray.cluster_resources()
+        asked = self._plan.worker.items()
+        return any(amount * self.size > total.get(name, 0) for name, amount in asked)
+
+    def _refusal(self, waited: float | None) -> str:
+        """Return what was asked, and what Ray has."""
+        assert self._connection is not None and self._pool is not None
+        ray, plan = self._connection.ray, self._plan
+        total, free = ray.cluster_resources(), ray.available_resources()
+        names = list(plan.worker)
+        nodes = sum(bool(node["Alive"]) for node in ray.nodes())
+        group = self._pool.groups.first
+        state = group.state() if group is not None else {}
+        words = state.get("stats", {}).get("scheduling_state", state.get("state", ""))
+        when = "" if waited is None else f" after {waited:g} s"
+        has = told({name: total.get(name, 0) for name in names})
+        left = told({name: free.get(name, 0) for name in names})
+        return (
+            f"Ray has no room{when} for the cluster '{self.name}': it asks for "
+            f"{plan.asked(self.size)}, {plan.strategy}; Ray has {has} on {nodes} "
+            f"node{'s' if nodes != 1 else ''}, of which {left} is free\n"
+            f"  Ray says of the placement group: {words}"
+        )
+
+    def _resize(self, size: int) -> None:
+        assert self._pool is not None
+        self._pool.scale(size)
+
+    def _failure(self) -> str | None:
+        return self._pool.failure() if self._pool else None
+
+    def _notes(self) -> list[str]:
+        if self._pool is None:
+            return []
+        failure = self._failure()
+        notes = failure.splitlines() if failure else []
+        for group in self._pool.groups.waiting():
+            names = ", ".join(map(str, group.numbers))
+            asked = self._plan.asked(len(group.numbers))
+            notes.append(f"Ray has no room yet for worker {names}: {asked}")
+        return notes
+
+    def _shut_down(self) -> None:
+        try:
+            if self._pool is not None:
+                self._pool.end()
+        finally:
+            self._disconnect()
+            for name in (_RECORD, "address"):
+                (self.folder.path / name).unlink(missing_ok=True)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._pool = self._connection = None
