@@ -14,7 +14,7 @@ import signal
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gt.cluster.devices import memory_part
 from gt.cluster.errors import said
@@ -23,6 +23,9 @@ from gt.cluster.programs import server_command, worker_command
 from gt.cluster.ray.awaited import Awaited
 from gt.cluster.ray.child import environment, ending_with_parent
 from gt.cluster.ray.node_folder import NodeFolder, write_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: How often a child is looked at, in seconds.
 _EVERY = 0.1
@@ -71,15 +74,26 @@ class Membership:
 class ProgramActor(abc.ABC):
     """An actor with a child process."""
 
+    _is_leaving: threading.Event
+    _child: ChildProcess | None
+
+    def __new__(cls, *_: object) -> Self:
+        """Make an actor that hands SIGTERM to its child."""
+        # Ray makes the object in the main thread, the only one that may set handlers, and
+        # initializes it in another.
+        self = super().__new__(cls)
+        self._is_leaving = threading.Event()
+        self._child = None
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda *_: self._leave())
+        return self
+
     def __init__(self, membership: Membership, name: str):
         """Begin to run the child, in a thread."""
         self._membership, self._name = membership, name
         self._folder = NodeFolder(membership.cluster)
         self._failure = Awaited()
-        self._child: ChildProcess | None = None
-        self._is_leaving, self._is_ended = threading.Event(), threading.Event()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, lambda *_: self._leave())
+        self._is_ended = threading.Event()
         # The kernel ends the child with the thread that has started it.
         self._thread = threading.Thread(target=self._run, name=f"gt-{name}", daemon=True)
         self._thread.start()
