@@ -172,6 +172,21 @@ def test_strict_spread_holds_for_added_workers(nodes):
         assert len(nodes_in_use) == len(set(nodes_in_use)) == 3
 
 
+def test_a_worker_leaves_a_node_before_a_preemption(nodes):
+    spare = nodes.add_node(num_cpus=1)
+    nodes.wait_for_nodes()
+    spread = Ray(workers=4, gpus_per_worker=0, strategy="STRICT_SPREAD")
+    try:
+        with spread:
+            ray_nodes.preempt(spare.node_id, seconds=20)
+            eventually(lambda: serving(spread) == 3)
+            nodes.remove_node(spare)
+            spare = nodes.add_node(num_cpus=1)
+            eventually(lambda: serving(spread) == 4)
+    finally:
+        nodes.remove_node(spare)
+
+
 def test_a_worker_that_cannot_start_is_told_with_its_words(nodes):
     with pytest.raises(ClusterError) as caught:
         Ray(workers=1, gpus_per_worker=0, engine="nonsense:Engine").start()

@@ -45,7 +45,7 @@ def running_ray():
         nodes.shutdown()
 
 
-def eventually(question, limit: float = 60.0):
+def eventually(question, limit: float = 40.0):
     """Return the first true answer; errors count as false.
 
     Raises:
@@ -62,6 +62,18 @@ def eventually(question, limit: float = 60.0):
                 return last
         time.sleep(0.05)
     raise AssertionError(f"not within {limit:g} s: {last!r}")
+
+
+def preempt(node: str, seconds: int) -> None:
+    """Have Ray say that a node will end in some seconds."""
+    import ray
+    from ray.core.generated import autoscaler_pb2
+
+    reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+    deadline = int((time.time() + seconds) * 1000)
+    client = ray._private.worker.global_worker.gcs_client
+    is_accepted, words = client.drain_node(node, reason, "a test", deadline)
+    assert is_accepted, words
 
 
 def processes(cluster) -> dict:

@@ -33,6 +33,9 @@ _EVERY = 0.1
 #: How often a child may fail in its start.
 _TRIES = 3
 
+#: How often a worker asks whether its node is being drained, in seconds.
+_NODE_EVERY = 3.0
+
 #: How long a call waits for news before it returns without, in seconds.
 _NEWS = 60.0
 
@@ -256,19 +259,20 @@ class WorkerActor(ProgramActor):
             resources: what the worker has of Ray.
         """
         self._number, self._resources = number, resources
-        self._has_address = threading.Event()
+        self._has_address, self._is_moving = threading.Event(), threading.Event()
         super().__init__(membership, f"worker-{number}")
         self._file = self._folder.path / f"{self._name}.address"
-        watch = threading.Thread(target=self._follow_server, name="gt-address", daemon=True)
-        watch.start()
+        for watch in (self._follow_server, self._follow_node):
+            threading.Thread(target=watch, daemon=True).start()
 
     def _command(self) -> tuple[list[str], dict[str, str]] | None:
-        while not self._has_address.wait(_EVERY):
+        while self._is_moving.is_set() or not self._has_address.wait(_EVERY):
             if self._is_ended.is_set():
                 return None
             if self._is_leaving.is_set():
                 self._retire()
                 return None
+            self._is_ended.wait(_EVERY)
         ray: Any = importlib.import_module("ray")
         gpus = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
         options = list(self._membership.options)
@@ -296,8 +300,8 @@ class WorkerActor(ProgramActor):
         return " serves " in child.output()
 
     def _is_done(self, status: int) -> bool:
-        # Somebody has drained it, if it has ended in good order.
-        return status == 0 or super()._is_done(status)
+        # It was drained, if it has ended in good order: for good, or to move to another node.
+        return super()._is_done(status) or (status == 0 and not self._is_moving.is_set())
 
     def _follow_server(self) -> None:
         """Write where the server is into a file, also after each of its restarts."""
@@ -317,6 +321,22 @@ class WorkerActor(ProgramActor):
                 known = found
                 write_text(self._file, f"{found}\n")
                 self._has_address.set()
+
+    def _follow_node(self) -> None:
+        """Hand over what the worker has when Ray drains this node, before a preemption."""
+        ray: Any = importlib.import_module("ray")
+        here = ray.get_runtime_context().get_node_id()
+        client = ray._private.worker.global_worker.gcs_client
+        while not self._is_ended.wait(_NODE_EVERY):
+            try:
+                draining = client.get_draining_nodes(timeout=_NODE_EVERY)
+            except Exception:
+                continue  # Ray's own state is not available now.
+            if here in draining:
+                self._is_moving.set()
+                if self._child is not None:
+                    self._child.drain()
+                return
 
 
 def shared_folder(membership: Membership) -> Path | None:

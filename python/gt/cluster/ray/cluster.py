@@ -198,18 +198,18 @@ class Ray(Cluster):
         record = {"name": self.name, "plan": plan}
         write_text(self.folder.path / _RECORD, json.dumps(record, indent=1, default=str) + "\n")
 
-    def _await_workers(self, timeout: float) -> None:
-        until = time.monotonic() + timeout
+    def _await_workers(self, timeout: float, waited: float = 0.0) -> None:
+        since = time.monotonic() - waited
         assert self._pool is not None and self._connection is not None
         while (group := self._pool.groups.first) is not None and not group.is_ready():
             failure = self._failure()
             if failure is not None:
                 raise ClusterError(f"the ray cluster '{self.name}' did not start: {failure}")
-            is_over = time.monotonic() > until
+            is_over = time.monotonic() - since > timeout
             if is_over or (self._connection.is_local and self._asks_too_much()):
                 raise ClusterError(self._refusal(timeout if is_over else None))
             time.sleep(0.05)
-        super()._await_workers(max(0.0, until - time.monotonic()))
+        super()._await_workers(timeout, time.monotonic() - since)
 
     def _asks_too_much(self) -> bool:
         """Return whether all that Ray has is not enough."""
