@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gt
 import pytest
 import ray_nodes
-
-import gt
 from gt.cluster import ClusterError, Ray
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
@@ -149,9 +148,7 @@ def test_two_clusters_and_all_is_gone_after_close(nodes, cluster):
         assert "CPU 1, GPU 1" in other.script()
         for number in (0, 1):
             environment = Path(f"/proc/{ray_nodes.processes(other)[number][1]}/environ")
-            (visible,) = (
-                of for of in environment.read_text().split("\0") if "CUDA_VISIBLE" in of
-            )
+            (visible,) = (of for of in environment.read_text().split("\0") if "CUDA_VISIBLE" in of)
             assert visible.split("=")[1] in ("0", "1")
         assert serving(cluster) == serving(other) == 2
         started = sum(ray_nodes.processes(other).values(), [])

@@ -83,8 +83,7 @@ def processes(cluster) -> dict:
     members = cluster._pool._members
     named = {"server": members.server, **members.workers}
     return {
-        name: ray.get(member.actor.processes.remote(), timeout=20)
-        for name, member in named.items()
+        name: ray.get(member.actor.processes.remote(), timeout=20) for name, member in named.items()
     }
 
 

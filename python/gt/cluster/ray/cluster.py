@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,11 @@ from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError, said
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.programs import WorkerOptions
-from gt.cluster.ray.actors import Membership
 from gt.cluster.ray.connection import Connection
 from gt.cluster.ray.node_folder import write_text
 from gt.cluster.ray.plan import STRATEGIES, Plan, told
+from gt.cluster.ray.probe import Probe
+from gt.cluster.ray.program_actor import Membership
 
 if TYPE_CHECKING:
     from gt.cluster.ray.pool import Pool
@@ -168,10 +170,11 @@ class Ray(Cluster):
 
         plan = self._plan
         self._connection = connection = Connection(
-            plan.address, plan.namespace, starts=not plan.is_kept
+            plan.address, plan.namespace, plan.runtime_env, starts=not plan.is_kept
         )
         total = connection.ray.cluster_resources()
-        self._plan = plan = plan.resolved(has_gpus=total.get("GPU", 0) > 0)
+        plan = plan.resolved(has_gpus=total.get("GPU", 0) > 0)
+        self._plan = plan = replace(plan, is_environment_of_job=connection.is_new)
         shared = None if self.folder.is_temporary else str(self.folder.path)
         key = self.folder.key.read_text().strip()
         membership = Membership(
@@ -186,10 +189,8 @@ class Ray(Cluster):
     def _launch(self) -> None:
         self.folder.address.unlink(missing_ok=True)
         self._connect()
-        assert self._pool is not None and self._connection is not None
-        self._pool.start(self.size)
-        if self._plan.is_kept:
-            self._write_record(self._connection.ray)
+        assert self._pool is not None
+        self._pool.groups.add_first(self.size)
 
     def _write_record(self, ray: Any) -> None:
         plan = dict(vars(self._plan))
@@ -201,14 +202,27 @@ class Ray(Cluster):
     def _await_workers(self, timeout: float, waited: float = 0.0) -> None:
         since = time.monotonic() - waited
         assert self._pool is not None and self._connection is not None
-        while (group := self._pool.groups.first) is not None and not group.is_ready():
-            failure = self._failure()
-            if failure is not None:
-                raise ClusterError(f"the ray cluster '{self.name}' did not start: {failure}")
+        ray, first = self._connection.ray, self._pool.groups.first
+        while first is not None and not first.is_ready():
             is_over = time.monotonic() - since > timeout
             if is_over or (self._connection.is_local and self._asks_too_much()):
                 raise ClusterError(self._refusal(timeout if is_over else None))
             time.sleep(0.05)
+        try:
+            probe = Probe(ray, first, self._plan.actor_environment())
+            while not probe.is_answered():
+                if time.monotonic() - since > timeout:
+                    raise ClusterError(
+                        f"the ray cluster '{self.name}' is not complete after {timeout:g} s: "
+                        "Ray runs no task on its nodes yet"
+                    )
+            self._pool.start(self.size)
+        except ValueError as error:
+            raise ClusterError(
+                f"Ray refuses what the cluster '{self.name}' asks for{said(str(error))}"
+            ) from None
+        if self._plan.is_kept:
+            self._write_record(ray)
         super()._await_workers(timeout, time.monotonic() - since)
 
     def _asks_too_much(self) -> bool:
@@ -235,7 +249,8 @@ class Ray(Cluster):
             f"Ray has no room{when} for the cluster '{self.name}': it asks for "
             f"{plan.asked(self.size)}, {plan.strategy}; Ray has {has} on {nodes} "
             f"node{'s' if nodes != 1 else ''}, of which {left} is free\n"
-            f"  Ray says of the placement group: {words}"
+            f"  Ray says of the placement group: {words}\n"
+            "  hint: cpus_per_worker and gpus_per_worker may be less than 1, and the latter 0"
         )
 
     def _resize(self, size: int) -> None:

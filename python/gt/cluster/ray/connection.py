@@ -23,9 +23,7 @@ def ray_module() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ClusterError(
-            f"gt.cluster.Ray needs Ray: pip install ray{said(str(error))}"
-        ) from None
+        raise ClusterError(f"gt.cluster.Ray needs Ray: pip install ray{said(str(error))}") from None
 
 
 class Connection:
@@ -39,22 +37,33 @@ class Connection:
     _users = 0
     _is_ours = False
 
-    def __init__(self, address: str | None, namespace: str | None, *, starts: bool = True):
+    def __init__(
+        self,
+        address: str | None,
+        namespace: str | None,
+        runtime_env: dict[str, Any],
+        *,
+        starts: bool = True,
+    ):
         """Connect.
 
         Args:
             address: None for the program's connection or a Ray of this machine, "auto", host:port,
                 or ray://host:port.
             namespace: Ray's namespace of the connection, if it is made here.
+            runtime_env: the environment of all that runs for the connection, if it is made here.
             starts: whether a Ray is started here if there is none and no address is given.
 
         Raises:
             ClusterError: Ray is not installed, or cannot be reached.
         """
         self.ray = ray_module()
+        self.is_new = False
         with Connection._lock:
             if not self.ray.is_initialized():
-                _connect(self.ray, address, namespace, starts)
+                options = {"namespace": namespace, "runtime_env": runtime_env or None}
+                _connect(self.ray, address, starts, options)
+                self.is_new = True
                 Connection._is_ours, Connection._users = True, 0
             Connection._users += 1
         self._is_open = True
@@ -79,7 +88,7 @@ class Connection:
                 self.ray.shutdown()
 
 
-def _connect(ray: Any, address: str | None, namespace: str | None, starts: bool) -> None:
+def _connect(ray: Any, address: str | None, starts: bool, options: dict[str, Any]) -> None:
     where = f"at the address '{address}'" if address else "on this machine"
     endpoint = reachable_part(address)
     if endpoint is not None:
@@ -87,14 +96,14 @@ def _connect(ray: Any, address: str | None, namespace: str | None, starts: bool)
             socket.create_connection(endpoint, _REACH_WITHIN).close()
         except OSError as error:
             raise ClusterError(f"no Ray can be reached {where}{said(str(error))}") from None
-    options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
+    options = {**options, "log_to_driver": False}
     if not (address or "").startswith("ray://"):
         options["logging_level"] = logging.WARNING
     try:
         ray.init("auto" if address is None and not starts else address, **options)
     except ImportError as error:
         raise ClusterError(
-            f'the address \'{address}\' needs the client of Ray: pip install "ray[client]"'
+            f"the address '{address}' needs the client of Ray: pip install \"ray[client]\""
             f"{said(str(error))}"
         ) from None
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:

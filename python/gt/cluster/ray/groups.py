@@ -45,9 +45,14 @@ class Group:
         self._is_ready = self._is_ready or self.state().get("state") == "CREATED"
         return self._is_ready
 
-    def nodes(self) -> list[str]:
+    def placed(self) -> dict[int, str]:
         """Return the nodes of the bundles that have one."""
-        return [node for node in self.state().get("bundles_to_node_id", {}).values() if node]
+        places = self.state().get("bundles_to_node_id", {})
+        return {bundle: node for bundle, node in places.items() if node}
+
+    def nodes(self) -> list[str]:
+        """Return the nodes that have a bundle."""
+        return list(self.placed().values())
 
     def place(self, bundle: int) -> dict[str, Any]:
         """Return the options that place an actor in a bundle."""

@@ -30,6 +30,7 @@ class Plan:
         is_kept: whether the actors outlive this program.
         has_gpu_if_any: whether each worker is to have a GPU if Ray has any.
         runtime_env: Ray's environment of the actors.
+        is_environment_of_job: whether all of this program's connection has that environment.
         server_options: further options of `gt server`.
         worker_options: further options of `gt worker`.
     """
@@ -42,6 +43,7 @@ class Plan:
     is_kept: bool
     has_gpu_if_any: bool
     runtime_env: dict[str, Any] = field(default_factory=dict)
+    is_environment_of_job: bool = False
     server_options: Sequence[str] = ()
     worker_options: Sequence[str] = ()
 
@@ -51,6 +53,10 @@ class Plan:
             return self
         worker = {**self.worker, "GPU": 1} if has_gpus else self.worker
         return replace(self, worker=worker, has_gpu_if_any=False)
+
+    def actor_environment(self) -> dict[str, Any] | None:
+        """Return the environment to give to each task and actor, or None."""
+        return None if self.is_environment_of_job else self.runtime_env or None
 
     def server_actor(self) -> dict[str, Any]:
         """Return the options of the server's actor, besides where it is placed."""
@@ -116,7 +122,7 @@ class Plan:
             "name": self.actor_name(part),
             "namespace": self.namespace,
             "lifetime": "detached" if self.is_kept else None,
-            "runtime_env": self.runtime_env or None,
+            "runtime_env": self.actor_environment(),
         }
         return {
             **{of: value for of, value in given.items() if value is not None},

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gt.cluster.errors import said
-from gt.cluster.ray.actors import Membership, ServerActor, WorkerActor
+from gt.cluster.ray.actors import ServerActor, WorkerActor
 from gt.cluster.ray.groups import Group, Groups
 from gt.cluster.ray.plan import Plan
+from gt.cluster.ray.program_actor import Membership
 
 #: How long the thread waits for news before it looks again, in seconds.
 _EVERY = 0.5
@@ -77,9 +78,8 @@ class Pool:
         self._thread = threading.Thread(target=self._run, name="gt-ray", daemon=True)
 
     def start(self, size: int) -> None:
-        """Ask for the server and the first workers, in one placement group."""
+        """Start the server and the first workers in the first placement group."""
         with self._lock:
-            self.groups.add_first(size)
             options = {**self._plan.server_actor(), **self.groups.server_place()}
             given = replace(self._membership, options=tuple(self._plan.server_options))
             server = self._ray.remote(ServerActor).options(**options).remote(given, size)
