@@ -194,6 +194,42 @@ def test_a_worker_that_cannot_start_is_told_with_its_words(nodes):
         Ray(workers=1, gpus_per_worker=0, server_options=["--nonsense"]).start()
 
 
+def test_nodes_without_gt_and_refused_environments(nodes):
+    def words_of(**environment) -> str:
+        with pytest.raises(ClusterError) as caught:
+            Ray(workers=1, gpus_per_worker=0, runtime_env=environment).start()
+        return str(caught.value)
+
+    words = words_of(env_vars={"PYTHONPATH": ""})
+    if "has no GT" not in words:
+        pytest.fail(words)
+    assert "No module named 'gt'" in words
+    words = words_of(conda="no-such-environment")
+    assert words.startswith("Ray cannot run a task on its nodes\n") and "onda" in words
+    words = words_of(working_dir="/no/such/folder")
+    assert words.startswith("Ray refuses what the cluster '") and "/no/such/folder" in words
+
+
+def test_a_memory_limit_is_asked_of_ray(nodes):
+    with Ray(workers=1, gpus_per_worker=0, memory="64MB", threads=2) as cluster:
+        assert "memory 64000000" in cluster.script()
+        assert "2 threads, 0.1 GB" in cluster.logs()["worker-0"]
+
+
+def test_the_client_of_ray(nodes, monkeypatch):
+    pytest.importorskip("grpc", reason="Ray's client is not installed: pip install ray[client]")
+    owner_environment(monkeypatch)
+    code = f"""
+import gt, gt.cluster
+with gt.cluster.Ray(workers=1, gpus_per_worker=0, address="{nodes.client}") as cluster:
+    gt.connect(cluster.address)
+    print((gt.ones(3) + 1).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[2.0, 2.0, 2.0]\n"
+
+
 def test_an_owner_that_is_killed_leaves_nothing(nodes, monkeypatch):
     owner_environment(monkeypatch)
     options = json.dumps({"workers": 2, "gpus_per_worker": 0, "address": nodes.address})
@@ -224,6 +260,8 @@ def test_a_kept_cluster_is_found_again(nodes, tmp_path, monkeypatch):
     kept.scale(2)
     eventually(lambda: serving(kept) == 2)
     kept.detach()
+    with pytest.raises(ClusterError, match="a cluster is kept on Ray in the folder .* already"):
+        Ray(workers=1, folder=folder).start()
     kept = Ray.attach(folder)
     with gt.Session(kept.address):
         value = gt.ones(3) + 1

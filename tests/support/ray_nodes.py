@@ -1,10 +1,13 @@
 """A Ray of several nodes on this machine, and what runs of a cluster there."""
 
+import gc
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +28,13 @@ def prepare_environment() -> None:
         os.environ["PYTHONPATH"] = f"{package}{os.pathsep}{given}" if given else package
 
 
+def free_port() -> int:
+    """Return a port that no program listens at now."""
+    with socket.socket() as found:
+        found.bind(("", 0))
+        return int(found.getsockname()[1])
+
+
 @contextmanager
 def running_ray():
     """Run a Ray of several nodes, to which this process is connected; yield its address."""
@@ -32,12 +42,19 @@ def running_ray():
     import ray
     from ray.cluster_utils import Cluster
 
+    port = free_port()
     head = {"num_cpus": CPUS, "num_gpus": 0, "include_dashboard": False}
-    nodes = Cluster(initialize_head=True, head_node_args=head)
+    head["ray_client_server_port"] = port
+    with warnings.catch_warnings():
+        # Ray leaves files to the collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        nodes = Cluster(initialize_head=True, head_node_args=head)
+        gc.collect()
     try:
         for _ in range(NODES - 1):
             nodes.add_node(num_cpus=CPUS, num_gpus=GPUS)
         nodes.wait_for_nodes()
+        nodes.client = f"ray://{nodes.address.split(':')[0]}:{port}"
         ray.init(address=nodes.address, namespace="tests", log_to_driver=False)
         yield nodes
     finally:

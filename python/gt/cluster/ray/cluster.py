@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gt import _gt
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError, said
 from gt.cluster.folder import ClusterFolder
@@ -43,10 +44,9 @@ class Ray(Cluster):
 
     Args:
         workers: the number of workers.
-        address: where Ray is: "auto" for the one of this machine, host:port, or
-            ray://host:port. None for the connection of this program if it has called `ray.init`,
-            else RAY_ADDRESS, else the Ray of this machine, which is started if there is none, and
-            then ends with the cluster.
+        address: where Ray is: "auto" for that of this machine, host:port, or ray://host:port. None
+            for the connection of this program if it has called `ray.init`, else RAY_ADDRESS, else
+            the Ray of this machine, which is started if there is none, and ends with the cluster.
         gpus_per_worker: the GPUs of each worker; one if Ray has any, if it is None.
         cpus_per_worker: the CPUs of each worker, which has as many threads.
         strategy: that of the placement group: PACK, SPREAD, STRICT_PACK or STRICT_SPREAD.
@@ -107,10 +107,14 @@ class Ray(Cluster):
             worker=resources,
             is_kept=keep,
             has_gpu_if_any=gpus_per_worker is None,
+            memory=None if memory is None else _gt.parse_size(memory),
             runtime_env=dict(runtime_env or {}),
             server_options=list(server_options),
             worker_options=WorkerOptions(engine, threads, memory, worker_options).arguments(),
         )
+        if gpus_per_worker is not None:
+            self._plan = self._plan.resolved(has_gpus=False)
+        self._has_files = False
         self._connection: Connection | None = None
         self._pool: Pool | None = None
 
@@ -137,10 +141,11 @@ class Ray(Cluster):
         self._folder = ClusterFolder(path.parent)
         try:
             self._connect()
+            self._has_files = True
             assert self._pool is not None
             self._size = self._pool.find()
         except ValueError as error:
-            self.detach()
+            self.close()
             raise ClusterError(
                 f"the ray cluster '{self.name}' does not run any more{said(str(error))}"
             ) from None
@@ -187,10 +192,24 @@ class Ray(Cluster):
             write_text(self.folder.address, f"{address}\n")
 
     def _launch(self) -> None:
-        self.folder.address.unlink(missing_ok=True)
         self._connect()
-        assert self._pool is not None
+        assert self._pool is not None and self._connection is not None
+        self._refuse_second(self._connection.ray)
+        self._has_files = True
+        self.folder.address.unlink(missing_ok=True)
         self._pool.groups.add_first(self.size)
+
+    def _refuse_second(self, ray: Any) -> None:
+        """Raise an error if a kept cluster runs in the folder."""
+        try:
+            plan = Plan(**json.loads((self.folder.path / _RECORD).read_text())["plan"])
+            ray.get_actor(plan.actor_name("server"), namespace=plan.namespace)
+        except (FileNotFoundError, ValueError):
+            return
+        raise ClusterError(
+            f"a cluster is kept on Ray in the folder {self.folder.path} already: end it with "
+            "gt.cluster.Ray.attach(folder).close()"
+        )
 
     def _write_record(self, ray: Any) -> None:
         plan = dict(vars(self._plan))
@@ -216,13 +235,13 @@ class Ray(Cluster):
                         f"the ray cluster '{self.name}' is not complete after {timeout:g} s: "
                         "Ray runs no task on its nodes yet"
                     )
+            if self._plan.is_kept:
+                self._write_record(ray)
             self._pool.start(self.size)
         except ValueError as error:
             raise ClusterError(
                 f"Ray refuses what the cluster '{self.name}' asks for{said(str(error))}"
             ) from None
-        if self._plan.is_kept:
-            self._write_record(ray)
         super()._await_workers(timeout, time.monotonic() - since)
 
     def _asks_too_much(self) -> bool:
@@ -277,7 +296,7 @@ class Ray(Cluster):
                 self._pool.end()
         finally:
             self._disconnect()
-            for name in (_RECORD, "address"):
+            for name in (_RECORD, "address") if self._has_files else ():
                 (self.folder.path / name).unlink(missing_ok=True)
 
     def _disconnect(self) -> None:

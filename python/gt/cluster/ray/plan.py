@@ -28,6 +28,7 @@ class Plan:
         strategy: the strategy of the placement group.
         worker: the resources of each worker.
         is_kept: whether the actors outlive this program.
+        memory: the bytes of the machine's memory that a worker without a GPU reserves, if any.
         has_gpu_if_any: whether each worker is to have a GPU if Ray has any.
         runtime_env: Ray's environment of the actors.
         is_environment_of_job: whether all of this program's connection has that environment.
@@ -42,6 +43,7 @@ class Plan:
     worker: dict[str, float]
     is_kept: bool
     has_gpu_if_any: bool
+    memory: int | None = None
     runtime_env: dict[str, Any] = field(default_factory=dict)
     is_environment_of_job: bool = False
     server_options: Sequence[str] = ()
@@ -49,9 +51,11 @@ class Plan:
 
     def resolved(self, has_gpus: bool) -> Plan:
         """Return the plan for a Ray with or without GPUs."""
-        if not self.has_gpu_if_any:
-            return self
-        worker = {**self.worker, "GPU": 1} if has_gpus else self.worker
+        worker = dict(self.worker)
+        if self.has_gpu_if_any and has_gpus:
+            worker["GPU"] = 1
+        if self.memory is not None and "GPU" not in worker:
+            worker["memory"] = self.memory
         return replace(self, worker=worker, has_gpu_if_any=False)
 
     def actor_environment(self) -> dict[str, Any] | None:
