@@ -130,7 +130,7 @@ def test_what_ray_has_no_room_for_is_said(cluster):
     with pytest.raises(ClusterError) as caught:
         Ray(workers=5, gpus_per_worker=1, name="big").start(timeout=2)
     words = str(caught.value).splitlines()
-    assert words[0].startswith("Ray has no room after 2 s for the cluster 'big': it asks for 5 ")
+    assert words[0].startswith("Ray has no room after 2 s for the cluster 'big-")
     assert "5 workers with CPU 1, GPU 1 each, PACK" in words[0]
     assert "Ray has CPU 12, GPU 4 on 3 nodes" in words[0]
     with pytest.raises(ClusterError, match="4 workers with CPU 1 each, STRICT_SPREAD"):
@@ -225,7 +225,11 @@ with gt.cluster.Ray(workers=1, gpus_per_worker=0, address="{nodes.client}") as c
     gt.connect(cluster.address)
     print((gt.ones(3) + 1).tolist())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        # Ray gives its own server for a client 30 s, which a busy machine may exceed.
+        if "Starting Ray client server failed" not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[2.0, 2.0, 2.0]\n"
 

@@ -18,9 +18,10 @@ from gt.cluster.folder import ClusterFolder
 from gt.cluster.programs import WorkerOptions
 from gt.cluster.ray.connection import Connection
 from gt.cluster.ray.node_folder import write_text
-from gt.cluster.ray.plan import STRATEGIES, Plan, told
+from gt.cluster.ray.plan import STRATEGIES, Plan
 from gt.cluster.ray.probe import Probe
 from gt.cluster.ray.program_actor import Membership
+from gt.cluster.ray.room import asks_too_much, refusal
 
 if TYPE_CHECKING:
     from gt.cluster.ray.pool import Pool
@@ -224,8 +225,10 @@ class Ray(Cluster):
         ray, first = self._connection.ray, self._pool.groups.first
         while first is not None and not first.is_ready():
             is_over = time.monotonic() - since > timeout
-            if is_over or (self._connection.is_local and self._asks_too_much()):
-                raise ClusterError(self._refusal(timeout if is_over else None))
+            is_local = self._connection.is_local
+            if is_over or (is_local and asks_too_much(ray, self._plan, self.size)):
+                limit = timeout if is_over else None
+                raise ClusterError(refusal(ray, self._plan, self.size, first, limit))
             time.sleep(0.05)
         try:
             probe = Probe(ray, first, self._plan.actor_environment())
@@ -243,34 +246,6 @@ class Ray(Cluster):
                 f"Ray refuses what the cluster '{self.name}' asks for{said(str(error))}"
             ) from None
         super()._await_workers(timeout, time.monotonic() - since)
-
-    def _asks_too_much(self) -> bool:
-        """Return whether all that Ray has is not enough."""
-        assert self._connection is not None
-        total = self._connection.ray.cluster_resources()
-        asked = self._plan.worker.items()
-        return any(amount * self.size > total.get(name, 0) for name, amount in asked)
-
-    def _refusal(self, waited: float | None) -> str:
-        """Return what was asked, and what Ray has."""
-        assert self._connection is not None and self._pool is not None
-        ray, plan = self._connection.ray, self._plan
-        total, free = ray.cluster_resources(), ray.available_resources()
-        names = list(plan.worker)
-        nodes = sum(bool(node["Alive"]) for node in ray.nodes())
-        group = self._pool.groups.first
-        state = group.state() if group is not None else {}
-        words = state.get("stats", {}).get("scheduling_state", state.get("state", ""))
-        when = "" if waited is None else f" after {waited:g} s"
-        has = told({name: total.get(name, 0) for name in names})
-        left = told({name: free.get(name, 0) for name in names})
-        return (
-            f"Ray has no room{when} for the cluster '{self.name}': it asks for "
-            f"{plan.asked(self.size)}, {plan.strategy}; Ray has {has} on {nodes} "
-            f"node{'s' if nodes != 1 else ''}, of which {left} is free\n"
-            f"  Ray says of the placement group: {words}\n"
-            "  hint: cpus_per_worker and gpus_per_worker may be less than 1, and the latter 0"
-        )
 
     def _resize(self, size: int) -> None:
         assert self._pool is not None

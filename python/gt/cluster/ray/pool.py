@@ -154,6 +154,8 @@ class Pool:
         with self._lock:
             members = [*self._members.staying(), *self._members.leaving]
             self._members = _Members()
+        if not self._ray.is_initialized():
+            return  # All has ended with the program's connection.
         placed = [of for of in members if of.group is None or of.group.is_ready()]
         self._wait([member.actor.end.remote() for member in placed], _END_WITHIN)
         self._wait([member.actor.clear.remote() for member in placed], _ANSWER_WITHIN)
@@ -187,12 +189,18 @@ class Pool:
             self._ray.wait(list(calls), num_returns=len(calls), timeout=limit)
 
     def _run(self) -> None:
-        while not self._is_ended.is_set():
-            with self._lock:
-                calls = self._calls()
-            ready, _ = self._ray.wait(list(calls), num_returns=1, timeout=_EVERY)
-            for call in ready:
-                self._hear(call, calls[call])
+        # Calls without a connection would start another Ray.
+        while self._ray.is_initialized() and not self._is_ended.is_set():
+            try:
+                with self._lock:
+                    calls = self._calls()
+                ready, _ = self._ray.wait(list(calls), num_returns=1, timeout=_EVERY)
+                for call in ready:
+                    self._hear(call, calls[call])
+            except Exception:
+                if self._ray.is_initialized():
+                    raise
+                return  # The program has disconnected from Ray.
             # An actor that is being restarted refuses calls at once.
             if ready and self._is_ended.wait(0.05):
                 return
