@@ -143,9 +143,9 @@ class WorkerActor(ProgramActor):
         """Hand over what the worker has when Ray drains this node, before a preemption."""
         ray: Any = importlib.import_module("ray")
         here = ray.get_runtime_context().get_node_id()
-        client = ray._private.worker.global_worker.gcs_client
         while not self._is_ended.wait(_NODE_EVERY):
             try:
+                client = ray._private.worker.global_worker.gcs_client
                 draining = client.get_draining_nodes(timeout=_NODE_EVERY)
             except Exception:
                 continue  # Ray's own state is not available now.

@@ -20,7 +20,6 @@ from gt.cluster.ray.connection import Connection
 from gt.cluster.ray.node_folder import write_text
 from gt.cluster.ray.plan import STRATEGIES, Plan
 from gt.cluster.ray.probe import Probe
-from gt.cluster.ray.program_actor import Membership
 from gt.cluster.ray.room import asks_too_much, refusal
 
 if TYPE_CHECKING:
@@ -171,8 +170,9 @@ class Ray(Cluster):
         return {} if self._pool is None else self._pool.logs(lines)
 
     def _connect(self) -> None:
-        # An import of Ray takes its time.
+        # Other clusters import this module, too, and do not need what the actors need.
         from gt.cluster.ray.pool import Pool
+        from gt.cluster.ray.program_actor import Membership
 
         plan = self._plan
         self._connection = connection = Connection(

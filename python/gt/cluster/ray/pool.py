@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,11 @@ _END_WITHIN = 4.5
 
 #: How long the nodes may take to remove files or to send logs, in seconds.
 _ANSWER_WITHIN = 2.0
+
+
+def _is_of_interest(record: logging.LogRecord) -> bool:
+    # The placement groups are kept as long as the actors in them.
+    return "restartable detached actor" not in record.getMessage()
 
 
 @dataclass(eq=False)
@@ -70,6 +76,8 @@ class Pool:
         self._ray, self._plan, self._membership = ray, plan, membership
         self._publish = publish
         self.groups = Groups(ray, plan)
+        if plan.is_kept:
+            logging.getLogger("ray.actor").addFilter(_is_of_interest)
         self._lock = threading.RLock()
         self._members = _Members()
         self._is_ended = threading.Event()
@@ -96,8 +104,6 @@ class Pool:
         with self._lock:
             self.groups.find()
             namespace = self._plan.namespace
-            server = self._ray.get_actor(self._plan.actor_name("server"), namespace=namespace)
-            self._members.server = _Member(server, self.groups.first)
             prefix = self._plan.actor_name("")
             for found in self._ray.util.list_named_actors(all_namespaces=True):
                 part = found["name"].removeprefix(prefix)
@@ -105,6 +111,8 @@ class Pool:
                     actor = self._ray.get_actor(found["name"], namespace=namespace)
                     _, group = self.groups.use(int(part))
                     self._members.workers[int(part)] = _Member(actor, group, int(part))
+            server = self._ray.get_actor(self._plan.actor_name("server"), namespace=namespace)
+            self._members.server = _Member(server, self.groups.first)
         self._thread.start()
         return len(self._members.workers)
 
