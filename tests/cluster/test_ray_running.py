@@ -98,6 +98,8 @@ def test_a_killed_worker_and_a_killed_actor_return(cluster):
         assert value.tolist() == [2, 2, 2]
         before = ray_nodes.processes(cluster)
         os.kill(before[0][1], signal.SIGKILL)
+        # A child that does not notice the end of its standard input dies, too.
+        os.kill(before[1][1], signal.SIGSTOP)
         os.kill(before[1][0], signal.SIGKILL)
 
         def has_returned():
@@ -132,6 +134,15 @@ def test_scale_adds_workers_and_returns_what_they_had(cluster):
     cluster.scale(2)
     eventually(lambda: serving(cluster) == 2)
     assert len(groups._groups) == 1, "the bundle of the first group is used again"
+
+
+def test_workers_come_and_go_with_the_work(nodes):
+    with Ray(workers=0, gpus_per_worker=0) as cluster:
+        cluster.adapt(0, 1, idle=1)
+        with gt.Session(cluster.address):
+            assert (gt.ones(3) + 1).tolist() == [2, 2, 2]
+        eventually(lambda: cluster.size == serving(cluster) == 0)
+        eventually(lambda: cluster._pool.groups._groups == [])
 
 
 def test_a_signal_to_an_actor_drains_its_worker(cluster):
