@@ -8,6 +8,7 @@ import time
 import types
 
 import pytest
+from gt import __version__
 from gt.cluster import ClusterError, Ray
 from gt.cluster.ray import connection
 from gt.cluster.ray.awaited import Awaited
@@ -16,6 +17,7 @@ from gt.cluster.ray.connection import Connection, reachable_part
 from gt.cluster.ray.groups import Groups
 from gt.cluster.ray.node_folder import NodeFolder
 from gt.cluster.ray.plan import Plan
+from gt.cluster.ray.probe import Probe
 from gt.cluster.ray.program_actor import Membership
 
 
@@ -217,3 +219,37 @@ def test_groups_of_added_workers(strategy, added):
     assert util.asked == [(2, strategy, None), *added]
     groups.add([2])
     assert len(util.asked) == 1 + len(added), "what is asked already is not asked again"
+
+
+class FakeTask:
+    """A task of Ray whose call is its answer."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def options(self, **options):
+        assert options == {"num_cpus": 0, "max_retries": 0}
+        return types.SimpleNamespace(remote=lambda: self.answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (("n1", "0.0.1", ""), f"the node n1 of Ray has gt 0.0.1, and this program {__version__}"),
+        (("n1", None, "No module named 'gt'"), "the node n1 of Ray has no GT: install it there"),
+        (("n1", __version__, ""), None),
+    ],
+)
+def test_nodes_have_the_same_version(answer, words):
+    ray = types.SimpleNamespace(
+        remote=lambda _: FakeTask(answer),
+        wait=lambda calls, **_: (calls, []),
+        get=lambda call: call,
+        exceptions=types.SimpleNamespace(RayError=OSError),
+    )
+    probe = Probe(ray, None, None)
+    if words is None:
+        assert probe.is_answered()
+    else:
+        with pytest.raises(ClusterError, match=words):
+            probe.is_answered()

@@ -1,11 +1,11 @@
 """Clusters on a Ray of three nodes that runs on this machine; GPUs are only counted there."""
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import gt
@@ -19,17 +19,6 @@ eventually = ray_nodes.eventually
 
 pytestmark = pytest.mark.timeout(240)
 
-#: A program that starts a cluster, prints its processes, and waits.
-OWNER = """
-import json, sys
-import gt.cluster
-import ray_nodes
-options = json.loads(sys.argv[1])
-cluster = gt.cluster.Ray(**options).start()
-print(json.dumps([cluster._plan.cluster, ray_nodes.processes(cluster)]), flush=True)
-sys.stdin.read()
-"""
-
 
 @pytest.fixture(scope="module")
 def nodes():
@@ -41,11 +30,6 @@ def nodes():
 def cluster(nodes):
     with Ray(workers=2, gpus_per_worker=0) as started:
         yield started
-
-
-def owner_environment(monkeypatch):
-    support = str(Path(ray_nodes.__file__).parent)
-    monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}{os.pathsep}{support}")
 
 
 def serving(cluster) -> int:
@@ -61,9 +45,8 @@ def test_it_computes(cluster):
     assert "serves" in cluster.logs()["worker-0"]
 
 
-def test_the_client_of_ray(nodes, monkeypatch):
+def test_the_client_of_ray(nodes):
     pytest.importorskip("grpc", reason="Ray's client is not installed: pip install ray[client]")
-    owner_environment(monkeypatch)
     code = f"""
 import gt, gt.cluster
 with gt.cluster.Ray(workers=1, gpus_per_worker=0, address="{nodes.client}") as cluster:
@@ -184,7 +167,7 @@ def test_two_clusters_and_all_is_gone_after_close(nodes, cluster):
         folder, name = other.folder.path, other._plan.cluster
     assert not any(map(ray_nodes.is_running, started[1::2])), "the children have ended"
     eventually(lambda: not any(map(ray_nodes.is_running, started)), 5)
-    assert not folder.exists() and not Path(f"/tmp/gt-ray-{name}").exists()
+    assert not folder.exists() and not Path(f"{tempfile.gettempdir()}/gt-ray-{name}").exists()
     eventually(lambda: ray.available_resources() == free)
     assert serving(cluster) == 2
     assert ray.is_initialized(), "a Ray of the program stays"
@@ -245,27 +228,26 @@ def test_a_memory_limit_is_asked_of_ray(nodes):
         assert "2 threads, 0.1 GB" in cluster.logs()["worker-0"]
 
 
-def test_an_owner_that_is_killed_leaves_nothing(nodes, monkeypatch):
-    owner_environment(monkeypatch)
-    options = json.dumps({"workers": 2, "gpus_per_worker": 0, "address": nodes.address})
-    owner, (name, started) = ray_nodes.start_owner(OWNER, options)
+def test_an_owner_that_is_killed_leaves_nothing(nodes):
+    options = {"workers": 2, "gpus_per_worker": 0, "address": nodes.address}
+    owner, (name, folder, started) = ray_nodes.start_owner(options)
     running = sum(started.values(), [])
     assert len(running) == 6 and all(map(ray_nodes.is_running, running))
     owner.kill()
     owner.communicate()
     eventually(lambda: not any(map(ray_nodes.is_running, running)), 5)
     assert ray_nodes.programs_of(name) == []
-    shutil.rmtree(f"/tmp/gt-ray-{name}", ignore_errors=True)
+    for left in (folder, f"{tempfile.gettempdir()}/gt-ray-{name}"):
+        shutil.rmtree(left)
 
 
-def test_a_kept_cluster_is_found_again(nodes, tmp_path, monkeypatch):
-    owner_environment(monkeypatch)
+def test_a_kept_cluster_is_found_again(nodes, tmp_path):
     with pytest.raises(ClusterError, match="no cluster is kept on Ray in the folder"):
         Ray.attach(tmp_path)
     folder = tmp_path / "kept"
     options = {"workers": 1, "gpus_per_worker": 0, "address": nodes.address, "keep": True}
-    options = json.dumps({**options, "namespace": "tests", "folder": str(folder)})
-    owner, (_, started) = ray_nodes.start_owner(OWNER, options)
+    options = {**options, "namespace": "tests", "folder": str(folder)}
+    owner, (_, _, started) = ray_nodes.start_owner(options)
     owner.kill()
     owner.communicate()
     kept = Ray.attach(folder)
@@ -289,7 +271,6 @@ def test_a_kept_cluster_is_found_again(nodes, tmp_path, monkeypatch):
 
 def test_a_ray_that_is_started_here_ends_with_the_cluster(monkeypatch):
     ray_nodes.prepare_environment()
-    owner_environment(monkeypatch)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     code = f"""
 import gt.cluster, ray

@@ -17,6 +17,18 @@ CPUS, GPUS = 4, 2
 NODES = 3
 
 
+#: A program that starts a cluster, prints its name, folder and processes, and waits.
+OWNER = """
+import json, sys
+import gt.cluster
+import ray_nodes
+cluster = gt.cluster.Ray(**json.loads(sys.argv[1])).start()
+found = [cluster._plan.cluster, str(cluster.folder.path), ray_nodes.processes(cluster)]
+print(json.dumps(found), flush=True)
+sys.stdin.read()
+"""
+
+
 def prepare_environment() -> None:
     """Set what Ray reads in this process and those that it starts."""
     os.environ["RAY_AUTH_MODE"] = "disabled"
@@ -125,10 +137,12 @@ def programs_of(cluster: str) -> list[int]:
     return found
 
 
-def start_owner(code: str, *arguments: str) -> tuple[subprocess.Popen, dict]:
-    """Start a program that owns a cluster; return it and the JSON of its first line."""
+def start_owner(options: dict) -> tuple[subprocess.Popen, list]:
+    """Start a program that owns a cluster; return it and what it prints."""
+    here = str(Path(__file__).parent)
     owner = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", OWNER, json.dumps(options)],
+        env={**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{here}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
