@@ -196,6 +196,20 @@ def test_a_worker_leaves_a_node_before_a_preemption(nodes):
         nodes.remove_node(spare)
 
 
+def test_a_session_survives_the_node_of_the_server(nodes, tmp_path):
+    nodes.add_node(num_cpus=1, num_gpus=ray_nodes.GPUS)
+    nodes.wait_for_nodes()
+    with Ray(workers=2, gpus_per_worker=ray_nodes.GPUS, folder=tmp_path) as started:
+        with gt.Session(started.address):
+            value, before = gt.ones(3) + 1, started.status().address
+            assert value.tolist() == [2, 2, 2]
+            node = started._pool.groups.first.placed()[0]
+            nodes.remove_node(next(of for of in nodes.worker_nodes if of.node_id == node))
+            eventually(lambda: started.status().address not in (None, before))
+            assert (value + 1).tolist() == [3, 3, 3]
+        eventually(lambda: serving(started) == 2)
+
+
 def test_a_worker_that_cannot_start_is_told_with_its_words(nodes):
     with pytest.raises(ClusterError) as caught:
         Ray(workers=1, gpus_per_worker=0, engine="nonsense:Engine").start()
@@ -213,9 +227,7 @@ def test_nodes_without_gt_and_refused_environments(nodes):
         return str(caught.value)
 
     words = words_of(env_vars={"PYTHONPATH": ""})
-    if "has no GT" not in words:
-        pytest.fail(words)
-    assert "No module named 'gt'" in words
+    assert "has no GT" in words and "No module named 'gt'" in words
     words = words_of(conda="no-such-environment")
     assert words.startswith("Ray cannot run a task on its nodes\n") and "onda" in words
     words = words_of(working_dir="/no/such/folder")
