@@ -44,7 +44,7 @@ class ServerActor(ProgramActor):
         ray: Any = importlib.import_module("ray")
         shared = shared_folder(self._membership)
         home = self._folder.path if shared is None else shared
-        self._published = home / "address"
+        self._published = self._folder.path / "address"
         self._published.unlink(missing_ok=True)
         command = server_command(
             host=ray.util.get_node_ip_address(),
@@ -60,6 +60,9 @@ class ServerActor(ProgramActor):
         except FileNotFoundError:
             return False
         if text and text != self._address.text:
+            if (shared := shared_folder(self._membership)) is not None:
+                # Clients that connect again find the file at all times.
+                write_text(shared / "address", f"{text}\n")
             self._address.set(text)
         return bool(text)
 
