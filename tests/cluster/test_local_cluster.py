@@ -175,8 +175,8 @@ def test_a_second_cluster_does_not_take_a_folder_in_use(tmp_path):
 
 def test_the_number_of_workers_follows_the_work():
     rule = AdaptiveRule(0, 8, idle=60)
-    work = {"sessions": [{"open": 5}], "workers": [{"queued": 2}]}
-    calm = {"sessions": [{"open": 0}], "workers": [{"queued": 0}]}
+    work = {"sessions": [{"open": 5}], "workers": [{"queue": 2}]}
+    calm = {"sessions": [{"open": 0}], "workers": [{"queue": 0}]}
     size = rule.decide(0, 0, work)
     assert size == 1
     sizes = []

@@ -152,6 +152,7 @@ PARAMETERS = {
     "connect.name": "str | None",
     "open_session.name": "str | None",
     "policy": "str | PathLike[str] | None",
+    "publish": "str | PathLike[str] | None",
     "is_stopped": "Callable[[], _bool]",
     "is_leaving": "Callable[[], _bool] | None",
     "drain_within": "_float",

@@ -12,8 +12,18 @@ from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
 from gt.cluster.kubernetes import Kubernetes
 from gt.cluster.local import Local
+from gt.cluster.ray import Ray
 from gt.cluster.slurm import Slurm
 from gt.cluster.ssh import Ssh
 from gt.cluster.status import ClusterStatus
 
-__all__ = ["Cluster", "ClusterError", "ClusterStatus", "Kubernetes", "Local", "Slurm", "Ssh"]
+__all__ = [
+    "Cluster",
+    "ClusterError",
+    "ClusterStatus",
+    "Kubernetes",
+    "Local",
+    "Ray",
+    "Slurm",
+    "Ssh",
+]

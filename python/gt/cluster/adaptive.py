@@ -53,7 +53,7 @@ class AdaptiveRule:
         size = min(max(size, self.minimum), self.maximum)
         has_work = any(session["open"] > 0 for session in report.get("sessions", []))
         self._idle_since = None if has_work else self._idle_since or now
-        is_full = has_work and all(worker["queued"] > 0 for worker in report.get("workers", []))
+        is_full = has_work and all(worker["queue"] > 0 for worker in report.get("workers", []))
         self._busy_since = (self._busy_since or now) if is_full else None
         if self._idle_since is not None and now - self._idle_since >= self.idle:
             return self.minimum

@@ -240,8 +240,9 @@ class Cluster(abc.ABC):
         """Return how many workers serve when the cluster is complete."""
         return self._size
 
-    def _await_workers(self, timeout: float) -> None:
-        until = time.monotonic() + timeout
+    def _await_workers(self, timeout: float, waited: float = 0.0) -> None:
+        """Wait until all workers serve, of some seconds of which some have passed."""
+        until = time.monotonic() + timeout - waited
         while True:
             serving = len(self.report().get("workers", []))
             if serving >= self._expected_workers() and self._published() is not None:

@@ -6,10 +6,11 @@ from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
 from gt.cluster.kubernetes import Kubernetes
 from gt.cluster.local import Local
+from gt.cluster.ray import Ray
 from gt.cluster.slurm import Slurm
 from gt.cluster.ssh import Ssh
 
-_ALL: dict[str, type[Cluster]] = {of.kind: of for of in (Local, Ssh, Slurm, Kubernetes)}
+_ALL: dict[str, type[Cluster]] = {of.kind: of for of in (Local, Ssh, Slurm, Ray, Kubernetes)}
 
 #: Those whose processes end with the program that has started them: they have an owner.
 OWNED = frozenset({"local", "ssh"})

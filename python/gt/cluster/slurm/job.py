@@ -20,6 +20,7 @@ from gt._processes import at_least
 from gt.cluster.errors import ClusterError, said
 from gt.cluster.process import ChildProcess
 from gt.cluster.programs import server_command
+from gt.cluster.slurm import commands
 from gt.cluster.slurm.end import end_orphans
 from gt.cluster.slurm.record import READ_EVERY, Lease, LeaseWatch, changed_record, read_record
 from gt.cluster.slurm.steps import NodePrograms

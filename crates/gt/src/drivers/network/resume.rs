@@ -74,6 +74,14 @@ struct LostConnection {
     is_told: bool,
 }
 
+impl LostConnection {
+    /// Puts the next attempt off.
+    fn later(&mut self) {
+        self.pause = (self.pause * 2).min(PAUSE.1);
+        self.next = Instant::now() + self.pause;
+    }
+}
+
 impl ClientLink {
     pub fn new(way: ServerRoute, link: DealerLink, welcome: &ClientWelcome) -> ClientLink {
         ClientLink {
@@ -245,7 +253,15 @@ impl ClientLink {
         if lost.since.elapsed() > self.grace {
             return Err(ended(lost, "it could not be reached again"));
         }
-        let key = self.way.key()?;
+        let key = match self.way.key() {
+            Ok(key) => key,
+            // The server has withdrawn its address: the next one publishes another.
+            Err(NetError::NotPublished { .. }) if self.is_kept => {
+                lost.later();
+                return Ok(false);
+            }
+            Err(error) => return Err(ended(lost, &error.to_string())),
+        };
         let resume = Resume {
             token,
             received: self.incoming.acknowledge(),
@@ -289,8 +305,7 @@ impl ClientLink {
                 } else {
                     lost.refused = None;
                 }
-                lost.pause = (lost.pause * 2).min(PAUSE.1);
-                lost.next = Instant::now() + lost.pause;
+                lost.later();
                 Ok(false)
             }
         }
