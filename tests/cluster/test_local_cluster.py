@@ -93,7 +93,9 @@ time.sleep(100)
 
 def test_a_killed_worker_comes_back_and_a_killed_server_is_told(tmp_path):
     with gt.cluster.Local(workers=1, folder=tmp_path) as cluster:
-        (worker,) = [of for of in processes_of(tmp_path / "address") if "worker" in words(of)]
+        (worker,) = [
+            of for of in processes_of(tmp_path / "address") if "worker/start.py" in words(of)
+        ]
         os.kill(worker, signal.SIGKILL)
         until(lambda: not cluster.status().workers)
         until(lambda: len(cluster.status().workers) == 1)

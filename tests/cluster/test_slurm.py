@@ -42,7 +42,7 @@ def test_starts_computes_and_leaves_nothing(slurm, tmp_path):
         gpus = [
             environment_of(pid)["CUDA_VISIBLE_DEVICES"]
             for pid, command in processes_with(f"file://{tmp_path}/address").items()
-            if "gt.worker" in command
+            if "worker/start.py" in command
         ]
         assert sorted(gpus) == ["0", "0", "1", "1"]
     assert slurm.active_jobs() == []

@@ -26,9 +26,13 @@ def slurm(tmp_path_factory):
 
 
 def programs(folder: Path, module: str) -> list[int]:
-    """Return the processes of a cluster that run a module, without SLURM's own."""
-    found = processes_with(str(folder)).items()
-    return sorted(pid for pid, of in found if of.split()[1:3] == ["-m", module])
+    """Return the processes of a cluster that run a module or a file, without SLURM's own."""
+    found = {pid: of.split() for pid, of in processes_with(str(folder)).items()}
+    return sorted(
+        pid
+        for pid, words in found.items()
+        if words[1:3] == ["-m", module] or words[1:2] and words[1].endswith(module)
+    )
 
 
 def is_gone(slurm, folder: Path) -> bool:
@@ -117,7 +121,7 @@ def started_again(folder: Path, killed: int) -> bool:
     """Return whether a node program runs on n2 that is not the killed one."""
     return any(
         pid != killed and environment_of(pid).get("SLURMD_NODENAME") == "n2"
-        for pid in programs(folder, "gt.worker")
+        for pid in programs(folder, "worker/start.py")
     )
 
 
@@ -139,7 +143,7 @@ def test_the_job_program_is_killed(slurm, tmp_path):
         (program,) = programs(tmp_path, "gt.cluster.slurm.job")
         os.kill(program, signal.SIGKILL)
         eventually("the job to end", lambda: not slurm.active_jobs())
-        eventually("workers to end", lambda: not programs(tmp_path, "gt.worker"))
+        eventually("workers to end", lambda: not programs(tmp_path, "worker/start.py"))
         assert any("FAILED" in note for note in cluster.status().notes)
 
 

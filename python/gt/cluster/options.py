@@ -17,22 +17,24 @@ _OWN = frozenset({"self", "name", "folder", "keep"})
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Cluster]) -> None:
     """Add an option for each argument of a class, with the help of its documentation."""
-    hints = typing.get_type_hints(kind.__init__)
-    for name, argument in inspect.signature(kind.__init__).parameters.items():
-        if name in _OWN:
-            continue
-        settings = _settings(hints[name])
-        if settings is None:
-            continue
-        text = _documentation(kind, name).replace("%", "%%")
+    parameters = inspect.signature(kind.__init__).parameters
+    for name, settings in arguments(kind).items():
         parser.add_argument(
             f"--{name.replace('_', '-')}",
             dest=name,
-            required=argument.default is inspect.Parameter.empty,
+            required=parameters[name].default is inspect.Parameter.empty,
             default=None,
-            help=text,
+            help=documentation(kind, name).replace("%", "%%"),
             **settings,
         )
+
+
+def arguments(kind: type[Cluster]) -> dict[str, dict[str, Any]]:
+    """Return how argparse reads each argument of a class that is an option."""
+    hints = typing.get_type_hints(kind.__init__)
+    names = inspect.signature(kind.__init__).parameters
+    found = {name: _settings(hints[name]) for name in names if name not in _OWN}
+    return {name: settings for name, settings in found.items() if settings is not None}
 
 
 def given(args: argparse.Namespace, kind: type[Cluster]) -> dict[str, Any]:
@@ -77,7 +79,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _documentation(kind: type, name: str) -> str:
+def documentation(kind: type, name: str) -> str:
     """Return what the documentation of a class says of an argument, in one line."""
     found: list[str] = []
     is_there = False

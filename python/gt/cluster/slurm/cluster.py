@@ -48,9 +48,13 @@ class Slurm(Cluster):
 
     Args:
         nodes: the number of nodes.
-        partition: the partition, as of `sbatch`; as are `account`, `qos`, `time` (such as
-            "8:00:00"), `constraint`, `cpus_per_task` (the cores of a node) and `gpus_per_node`
-            (such as 8 or "a100:8").
+        partition: the partition, as of `sbatch`.
+        account: the account that is charged, as of `sbatch`.
+        qos: the quality of service, as of `sbatch`.
+        gpus_per_node: the GPUs of each node, such as 8 or "a100:8".
+        cpus_per_task: the cores of each node.
+        time: the wall time, such as "8:00:00".
+        constraint: the features that nodes must have, as of `sbatch`.
         workers_per_node: the workers of a node; one for each of its GPUs, or one, if it is None.
         engine: the engine of the workers: native, pytorch, numpy, jax or module:Class.
         threads: the threads of each worker; the node's cores, divided equally, if it is None.
