@@ -4,7 +4,7 @@
 //! one before and the one after it. A sum is folded on the way from the first slot to the last, in
 //! the slots' order, so that it has the bits of a sum that one slot folds; then it goes back.
 
-use crate::exchange::{Hop, Sender};
+use crate::exchange::{Hop, Kept, Sender, With};
 use crate::ids::SlotId;
 use crate::layout::balanced_cuts;
 use crate::shape::Shape;
@@ -46,43 +46,98 @@ pub fn pieces(shape: Shape, element: usize) -> Vec<Block> {
     balanced_cuts(shape[axis], wanted).windows(2).map(part).collect()
 }
 
-/// A block that a chain combines.
-pub struct Combined {
-    /// The block of each slot's input.
-    pub block: Block,
-    /// The position in the chain of the only slot that needs it; `None` if all do.
-    pub wanted_by: Option<usize>,
-    /// Its position in the output.
-    pub at: Block,
+/// Values of up to this many bytes are gathered in one message from slot to slot, which grows, instead of
+/// a message for each block.
+const JOINED: u64 = 512 << 10;
+
+/// Returns whether so many bytes are gathered in one message.
+pub fn is_joined(bytes: u64) -> bool {
+    bytes <= JOINED
 }
 
-/// Returns the hops of each slot of a chain that combines blocks of their inputs.
+/// Returns whether the parts of a sum that each slot needs are sent back by themselves, and not as
+/// pieces of the whole.
+pub fn is_returned_by_parts(slots: usize, bytes: u64) -> bool {
+    bytes > (slots * PIECE) as u64
+}
+
+/// A block of each slot's input, which a chain combines.
+pub struct Combined {
+    pub block: Block,
+    /// What each slot keeps of the result.
+    pub kept: Vec<Option<Kept>>,
+}
+
+impl Combined {
+    /// Returns a block that all slots need, at the same position.
+    pub fn for_all(block: Block, slots: usize) -> Combined {
+        Combined { block, kept: vec![Some(Kept { part: None, at: block }); slots] }
+    }
+}
+
+/// Returns the hops of each slot of a chain that reduces blocks of their inputs.
 pub fn combine(slots: &[SlotId], blocks: &[Combined]) -> Vec<Vec<Hop>> {
+    let through = |of: &Combined| vec![Some(With { block: of.block, axis: None }); slots.len()];
+    let blocks: Vec<Passed> =
+        blocks.iter().map(|of| Passed { with: through(of), kept: of.kept.clone() }).collect();
+    pass(slots, &blocks)
+}
+
+/// Returns the hops of each slot of a chain that joins the blocks that the slots have along an axis,
+/// after which all have all of it.
+pub fn join(
+    slots: &[SlotId],
+    blocks: &[Option<Block>],
+    axis: usize,
+    whole: Block,
+) -> Vec<Vec<Hop>> {
+    let axis = Some(axis as u32);
+    let with = blocks.iter().map(|block| block.map(|block| With { block, axis })).collect();
+    let kept = vec![Some(Kept { part: None, at: whole }); slots.len()];
+    pass(slots, &[Passed { with, kept }])
+}
+
+/// A value that goes from the first slot to the last, and back.
+struct Passed {
+    /// What it is combined with on each slot; the first that has something begins.
+    with: Vec<Option<With>>,
+    kept: Vec<Option<Kept>>,
+}
+
+fn pass(slots: &[SlotId], values: &[Passed]) -> Vec<Vec<Hop>> {
     let last = slots.len() - 1;
     let hops = |index: usize| {
-        let back = |of: &Combined| {
-            let first = of.wanted_by.unwrap_or(0);
+        let back = |of: &Passed| {
+            let first = of.kept.iter().position(Option::is_some).unwrap_or(last);
             (index > first).then(|| slots[index - 1])
         };
-        let at = |of: &Combined| of.wanted_by.is_none_or(|wanted| wanted == index).then_some(of.at);
         let mut hops = Vec::new();
-        for of in blocks {
-            let (from, with) = match index {
-                0 => (Sender::Own(of.block), None),
-                _ => (Sender::Slot(slots[index - 1]), Some(of.block)),
+        for of in values {
+            let begins = of.with[..index].iter().all(Option::is_none);
+            let (from, with) = match (&of.with[index], begins) {
+                (Some(own), true) => (Sender::Own(own.block), None),
+                // It has not begun.
+                (None, true) => continue,
+                (with, false) => (Sender::Slot(slots[index - 1]), with.clone()),
             };
             hops.push(match index == last {
-                true => Hop { from, with, to: back(of).into_iter().collect(), at: at(of) },
-                false => Hop { from, with, to: vec![slots[index + 1]], at: None },
+                true => {
+                    let kept = of.kept[index].clone();
+                    Hop { from, with, to: back(of).into_iter().collect(), kept }
+                }
+                false => Hop { from, with, to: vec![slots[index + 1]], kept: None },
             });
         }
         if index < last {
-            let returned = blocks.iter().filter(|of| of.wanted_by.is_none_or(|by| by <= index));
-            hops.extend(returned.map(|of| Hop {
+            let is_here = |of: &&Passed| {
+                let has_begun = of.with.iter().any(Option::is_some);
+                has_begun && of.kept[..=index].iter().any(Option::is_some)
+            };
+            hops.extend(values.iter().filter(is_here).map(|of| Hop {
                 from: Sender::Slot(slots[index + 1]),
                 with: None,
                 to: back(of).into_iter().collect(),
-                at: at(of),
+                kept: of.kept[index].clone(),
             }));
         }
         hops
@@ -90,8 +145,8 @@ pub fn combine(slots: &[SlotId], blocks: &[Combined]) -> Vec<Vec<Hop>> {
     (0..slots.len()).map(hops).collect()
 }
 
-/// Returns the hops of each slot of a chain after which each has the blocks of all. Each slot gives
-/// its block, in its input and in the output, unless it has none.
+/// Returns the hops of each slot of a chain after which each has the blocks of all, which pass one by
+/// one. Each slot gives its block, in its input and in the output, unless it has none.
 pub fn gather(slots: &[SlotId], blocks: &[Option<(Block, Block)>]) -> Vec<Vec<Hop>> {
     let hops = |index: usize| {
         let before = index.checked_sub(1).map(|before| slots[before]);
@@ -100,12 +155,12 @@ pub fn gather(slots: &[SlotId], blocks: &[Option<(Block, Block)>]) -> Vec<Vec<Ho
             from: Sender::Own(block),
             with: None,
             to: before.into_iter().chain(after).collect(),
-            at: Some(at),
+            kept: Some(Kept { part: None, at }),
         });
         // In the order in which a neighbour passes them on: its own first.
         let through = |from: Option<SlotId>, to: Option<SlotId>, at: Block| {
-            let to = to.into_iter().collect();
-            from.map(|from| Hop { from: Sender::Slot(from), with: None, to, at: Some(at) })
+            let (to, kept) = (to.into_iter().collect(), Some(Kept { part: None, at }));
+            from.map(|from| Hop { from: Sender::Slot(from), with: None, to, kept })
         };
         let ahead = blocks[..index].iter().rev().flatten();
         let ahead = ahead.filter_map(|(_, at)| through(before, after, *at));
@@ -126,7 +181,7 @@ pub fn broadcast(slots: &[SlotId], blocks: &[Block]) -> Vec<Vec<Hop>> {
             },
             with: None,
             to: slots.get(index + 1).copied().into_iter().collect(),
-            at: Some(*block),
+            kept: Some(Kept { part: None, at: *block }),
         };
         blocks.iter().map(hop).collect()
     };
@@ -172,12 +227,12 @@ mod tests {
                     };
                     let hop = hops.remove(at);
                     moves = true;
-                    value.extend(hop.with.into_iter().flat_map(|block| input(index, block)));
+                    value.extend(hop.with.into_iter().flat_map(|with| input(index, with.block)));
                     for to in &hop.to {
                         links.entry((own, *to)).or_default().push_back(value.clone());
                     }
-                    if let Some(place) = hop.at {
-                        placed[index].insert(place.starts[0], value);
+                    if let Some(kept) = hop.kept {
+                        placed[index].insert(kept.at.starts[0], value);
                     }
                 }
             }
@@ -204,17 +259,19 @@ mod tests {
             let blocks = [block(0, 2), block(2, 2), block(4, 1)];
             let folded = |start: usize| (0..count).map(|of| (100 * of + start) as u32).collect();
             let input = |index: usize, of: Block| vec![(100 * index + of.starts[0]) as u32];
-            let all: Vec<Combined> =
-                blocks.map(|block| Combined { block, wanted_by: None, at: block }).into();
+            let all: Vec<Combined> = blocks.map(|block| Combined::for_all(block, count)).into();
             let expected: BTreeMap<usize, Vec<u32>> =
                 blocks.iter().map(|of| (of.starts[0], folded(of.starts[0]))).collect();
             for found in run(&slots, &combine(&slots, &all), input) {
                 assert_eq!(found, expected);
             }
             // Each slot needs one.
-            let parts: Vec<Combined> = (0..count)
-                .map(|of| Combined { block: block(of, 1), wanted_by: Some(of), at: block(0, 1) })
-                .collect();
+            let kept = |wanted: usize| {
+                let at = Kept { part: None, at: block(0, 1) };
+                (0..count).map(|slot| (slot == wanted).then(|| at.clone())).collect()
+            };
+            let parts: Vec<Combined> =
+                (0..count).map(|of| Combined { block: block(of, 1), kept: kept(of) }).collect();
             for (index, found) in run(&slots, &combine(&slots, &parts), input).iter().enumerate() {
                 assert_eq!(found, &BTreeMap::from([(0, folded(index))]));
             }
@@ -232,6 +289,12 @@ mod tests {
                 (0..count).filter(|of| *of != 1).map(|of| (of, vec![of as u32])).collect();
             for found in run(&slots, &gather(&slots, &blocks), input) {
                 assert_eq!(found, expected);
+            }
+            let owns: Vec<_> = blocks.iter().map(|of| of.map(|(own, _)| own)).collect();
+            let input = |index: usize, _: Block| vec![index as u32];
+            let all = (0..count as u32).filter(|of| *of != 1).collect::<Vec<u32>>();
+            for found in run(&slots, &join(&slots, &owns, 0, block(0, count)), input) {
+                assert_eq!(found, BTreeMap::from([(0, all.clone())]));
             }
             let input = |_: usize, of: Block| vec![of.starts[0] as u32];
             let pieces = [block(0, 3), block(3, 3)];

@@ -13,6 +13,7 @@ use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
 use crate::operation::Meta;
 use crate::record;
+use crate::shape::Shape;
 use crate::sharding::{Block, Reduction};
 
 /// The collective operation that an exchange amounts to for its group.
@@ -129,15 +130,48 @@ record!(enum Sender { 0 => Own(block), 1 => Slot(slot) });
 pub struct Hop {
     /// Where it comes from. The blocks from one slot arrive in the order of the hops.
     pub from: Sender,
-    /// The block of the slot's own input with which it is combined.
-    pub with: Option<Block>,
+    /// The block of the slot's own input with which it is combined: by the exchange's reduction, or
+    /// joined along an axis.
+    pub with: Option<With>,
     /// The slots that it is sent to then.
     pub to: Vec<SlotId>,
-    /// Its position in the output, if it is a part of it.
-    pub at: Option<Block>,
+    /// What of it becomes a part of the output.
+    pub kept: Option<Kept>,
 }
 
-record!(struct Hop { from, with, to, at });
+record!(struct Hop { from, with, to, kept });
+
+impl Hop {
+    /// Returns the shape of what arrives, as far as this hop tells.
+    pub fn shape(&self) -> Option<Shape> {
+        match (&self.with, &self.kept) {
+            (Some(With { block, axis: None }), _) => Some(block.shape),
+            (None, Some(Kept { part: None, at })) => Some(at.shape),
+            _ => None,
+        }
+    }
+}
+
+/// What a block of a chain is combined with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct With {
+    pub block: Block,
+    /// The axis along which both are joined; `None` if they are reduced.
+    pub axis: Option<u32>,
+}
+
+record!(struct With { block, axis });
+
+/// What of a block of a chain becomes a part of the output.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Kept {
+    /// The part of the block; `None` for all of it.
+    pub part: Option<Block>,
+    /// Its position in the output.
+    pub at: Block,
+}
+
+record!(struct Kept { part, at });
 
 /// A block in transit from one slot of a session to another.
 #[derive(Clone, PartialEq, Debug)]

@@ -60,9 +60,9 @@ fn train(session: &Session, steps: usize) -> gt_client::Result<Vec<u64>> {
 }
 
 /// A sum over rows that are sharded is the left fold of the shards' sums.
-fn check_folds(session: &Session, slots: usize) {
+fn check_folds(session: &Session, slots: usize, columns: usize) {
     let rows = 3 * slots + 1;
-    let x = randn(session, &[rows, 130, 160]);
+    let x = randn(session, &[rows, 130, columns]);
     let sum = within("rows", || x.mul(1.0).unwrap()).sum(&[0], false).unwrap();
     let copies = within("copies", || sum.mul(1.0).unwrap());
     let scattered = within("rows", || sum.mul(1.0).unwrap());
@@ -82,13 +82,15 @@ fn check_folds(session: &Session, slots: usize) {
 fn sums_have_the_bits_of_a_fold_in_the_slots_order() {
     for (slots, delays) in [(3, FAST), (4, FAST), (5, FAST), (6, WILD), (9, FAST), (10, WILD)] {
         let (_, session) = open(slots as u64, slots, delays);
-        check_folds(&session, slots);
+        check_folds(&session, slots, 160);
+        // What each slot needs comes back by itself.
+        check_folds(&session, slots, 2500);
     }
 }
 
 #[test]
 fn rows_are_gathered_by_all() {
-    for (slots, rows) in [(6usize, 300usize), (9, 5), (9, 100)] {
+    for (slots, rows) in [(6usize, 300usize), (9, 5), (9, 100), (9, 3001)] {
         let (_, session) = open(1, slots, WILD);
         let x = randn(&session, &[rows, 64]);
         let sharded = within("rows", || x.mul(2.0).unwrap());
@@ -131,5 +133,5 @@ fn a_failure_reaches_all_slots_and_the_next_sum_is_right() {
     let sum = within("copies", || failed.sum(&[0], false).unwrap().mul(1.0).unwrap());
     let error = sum.to_vec().unwrap_err().to_string();
     assert!(error.contains("index_select") || error.contains("99"), "{error}");
-    check_folds(&session, slots);
+    check_folds(&session, slots, 160);
 }

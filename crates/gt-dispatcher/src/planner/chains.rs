@@ -1,7 +1,7 @@
 //! Exchanges among many slots, from neighbour to neighbour ([`gt_ir::chain`]).
 
 use gt_ir::chain::{self, Combined};
-use gt_ir::exchange::{Hop, Parts};
+use gt_ir::exchange::{Hop, Kept, Parts};
 use gt_ir::layout::{Layout, Placement};
 use gt_ir::redistribute::SlotParts;
 use gt_ir::sharding::Block;
@@ -16,20 +16,21 @@ pub fn of_sums(from: &Layout, to: &Layout, meta: Meta, mesh_axis: usize) -> Vec<
         let ranks: Vec<usize> = mesh.line(first, mesh_axis).collect();
         // The summands of a line have the same block.
         let input = from.block(meta.shape, first);
+        let element = meta.dtype.size();
         let blocks: Vec<Combined> = match to.placements[mesh_axis] {
             Placement::Shard { .. } => {
-                let needs = ranks.iter().map(|&rank| to.block(meta.shape, rank)).enumerate();
-                let needs = needs.filter(|(_, need)| need.shape.numel() > 0);
-                let of = |(index, need): (usize, Block)| Combined {
-                    block: need.within(&input),
-                    wanted_by: Some(index),
-                    at: Block::whole(need.shape),
+                let needs: Vec<Block> =
+                    ranks.iter().map(|&rank| to.block(meta.shape, rank).within(&input)).collect();
+                let bytes = (input.shape.numel() * element) as u64;
+                let pieces = match chain::is_returned_by_parts(ranks.len(), bytes) {
+                    true => needs.iter().copied().filter(|need| need.shape.numel() > 0).collect(),
+                    false => chain::pieces(input.shape, element),
                 };
-                needs.map(of).collect()
+                pieces.into_iter().map(|block| scattered(block, &needs)).collect()
             }
             Placement::Replicate | Placement::Partial(_) => {
-                let pieces = chain::pieces(input.shape, meta.dtype.size()).into_iter();
-                pieces.map(|block| Combined { block, wanted_by: None, at: block }).collect()
+                let pieces = chain::pieces(input.shape, element).into_iter();
+                pieces.map(|block| Combined::for_all(block, ranks.len())).collect()
             }
         };
         let slots: Vec<SlotId> = ranks.iter().map(|&rank| mesh.slots[rank]).collect();
@@ -39,6 +40,16 @@ pub fn of_sums(from: &Layout, to: &Layout, meta: Meta, mesh_axis: usize) -> Vec<
     };
     let is_first = |rank: &usize| mesh.coordinate(*rank, mesh_axis) == 0;
     (0..mesh.size()).filter(is_first).flat_map(of_line).collect()
+}
+
+/// Returns a block of a sum of which each slot keeps what it needs.
+fn scattered(block: Block, needs: &[Block]) -> Combined {
+    let kept = |need: &Block| {
+        let common = block.intersect(need)?;
+        let part = (common != block).then(|| common.within(&block));
+        Some(Kept { part, at: common.within(need) })
+    };
+    Combined { block, kept: needs.iter().map(kept).collect() }
 }
 
 /// Returns the slots' parts of a chain after which each has all blocks of a tensor, which lie on one
@@ -61,7 +72,13 @@ fn gathered(from: &Layout, to: &Layout, meta: Meta, axis: usize) -> Vec<SlotPart
         };
         let blocks: Vec<_> = ranks.iter().map(of).collect();
         let slots: Vec<SlotId> = ranks.iter().map(|&rank| mesh.slots[rank]).collect();
-        let hops = chain::gather(&slots, &blocks);
+        let hops = match from.placements[axis].shard_axis() {
+            Some(along) if chain::is_joined((need.shape.numel() * meta.dtype.size()) as u64) => {
+                let owns: Vec<_> = blocks.iter().map(|of| of.map(|(own, _)| own)).collect();
+                chain::join(&slots, &owns, along, Block::whole(need.shape))
+            }
+            _ => chain::gather(&slots, &blocks),
+        };
         let part = |((rank, slot), hops)| part(slot, true, Some(rank), hops);
         ranks.into_iter().zip(slots).zip(hops).map(part).collect::<Vec<_>>()
     };

@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
-use gt_ir::exchange::{Hop, Sender};
+use gt_ir::exchange::{Sender, With};
+use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::message::Failure;
+use gt_ir::ops::shape;
 use gt_ir::sharding::Block;
 use gt_ir::{Content, Exchange, LaneId, Meta, Operand, Piece, SlotId, TransferId, WorkerId};
 use smallvec::smallvec;
@@ -74,8 +76,7 @@ impl<E: Engine> Device<E> {
         // An unexpected piece is dropped: its slot's blocks have failed already.
         let Some(chain) = lane.exchanges.chains.get(&transfer) else { return false };
         let Some(index) = chain.next_from(piece.from) else { return false };
-        let Hop { with, at, .. } = &chain.exchange.hops[index];
-        let shape = with.as_ref().or(at.as_ref()).map(|block| block.shape);
+        let shape = chain.exchange.hops[index].shape();
         let dtype = chain.dtype();
         let made = match piece.result {
             Ok(Content::Data(data))
@@ -89,8 +90,10 @@ impl<E: Engine> Device<E> {
             }
             Ok(Content::Data(data)) => {
                 let exchange = Arc::clone(&chain.exchange);
+                let meta = Meta::new(data.dtype, data.shape);
                 let made = self.guarded(|engine| engine.create(data));
-                made.map_err(|error| self.exchange_failure(&exchange, error.to_string()))
+                made.map(|tensor| (tensor, meta))
+                    .map_err(|error| self.exchange_failure(&exchange, error.to_string()))
             }
             Ok(Content::Shared { .. } | Content::Stored(_) | Content::Published(_)) => {
                 let reason = "the values were not read by the driver".into();
@@ -154,7 +157,7 @@ impl<E: Engine> Device<E> {
         lost: &LostWorkers,
         transfer: TransferId,
         index: usize,
-        value: PieceResult<E::Tensor>,
+        value: PieceResult<(E::Tensor, Meta)>,
         out: &mut Vec<Out>,
     ) {
         let Some(chain) = lane.exchanges.chains.get_mut(&transfer) else { return };
@@ -163,14 +166,14 @@ impl<E: Engine> Device<E> {
         let hop = &exchange.hops[index];
         let value = match &hop.with {
             None => value,
-            Some(block) => {
-                let own = self.chain_block(lane, transfer, block);
-                self.add(&exchange, block, value, own)
+            Some(with) => {
+                let own = self.chain_block(lane, transfer, &with.block);
+                self.add(&exchange, with, value, own)
             }
         };
         if !hop.to.is_empty() {
             let result = match &value {
-                Ok(tensor) => self
+                Ok((tensor, _)) => self
                     .guarded(|engine| engine.read(tensor))
                     .map(Content::Data)
                     .map_err(|error| self.plain_failure("send", error.to_string())),
@@ -178,10 +181,10 @@ impl<E: Engine> Device<E> {
             };
             for &slot in &hop.to {
                 if self.events.is_on
-                    && let Some(block) = hop.with.or(hop.at)
+                    && let Ok(Content::Data(data)) = &result
                 {
-                    let meta = exchange.output.map(|(_, meta)| meta);
-                    self.emit_send(&exchange, slot, &block, meta);
+                    let meta = Meta::new(data.dtype, data.shape);
+                    self.emit_send(&exchange, slot, &Block::whole(data.shape), Some(meta));
                 }
                 let to = LaneId { slot, ..lane.id };
                 // A piece for a lost worker is dropped.
@@ -192,10 +195,17 @@ impl<E: Engine> Device<E> {
                 }
             }
         }
-        if hop.at.is_some()
-            && let Some(chain) = lane.exchanges.chains.get_mut(&transfer)
-        {
-            chain.parts[index] = Some(value);
+        if let Some(kept) = &hop.kept {
+            let value = match (&kept.part, value) {
+                (Some(part), Ok((tensor, meta))) => {
+                    let part = self.take_block(&tensor, meta, part);
+                    part.map_err(|error| self.exchange_failure(&exchange, error.to_string()))
+                }
+                (_, value) => value.map(|(tensor, _)| tensor),
+            };
+            if let Some(chain) = lane.exchanges.chains.get_mut(&transfer) {
+                chain.parts[index] = Some(value);
+            }
         }
     }
 
@@ -205,13 +215,15 @@ impl<E: Engine> Device<E> {
         lane: &Lane<E::Tensor>,
         transfer: TransferId,
         block: &Block,
-    ) -> PieceResult<E::Tensor> {
+    ) -> PieceResult<(E::Tensor, Meta)> {
         let Some(chain) = lane.exchanges.chains.get(&transfer) else {
             unreachable!("a chain stays until its last hop is done")
         };
         let (tensor, meta) = chain.input.as_ref().map_err(Arc::clone)?;
         let part = self.take_block(tensor, *meta, block);
-        part.map_err(|error| self.exchange_failure(&chain.exchange, error.to_string()))
+        let meta = Meta::new(meta.dtype, block.shape);
+        part.map(|part| (part, meta))
+            .map_err(|error| self.exchange_failure(&chain.exchange, error.to_string()))
     }
 
     /// Combines what came with the slot's own block, in this order. Of two failures the first in
@@ -219,25 +231,35 @@ impl<E: Engine> Device<E> {
     fn add(
         &mut self,
         exchange: &Exchange,
-        block: &Block,
-        came: PieceResult<E::Tensor>,
-        own: PieceResult<E::Tensor>,
-    ) -> PieceResult<E::Tensor> {
-        let (came, own) = match (came, own) {
-            (Ok(came), Ok(own)) => (came, own),
+        with: &With,
+        came: PieceResult<(E::Tensor, Meta)>,
+        own: PieceResult<(E::Tensor, Meta)>,
+    ) -> PieceResult<(E::Tensor, Meta)> {
+        let ((came, before), own) = match (came, own) {
+            (Ok(came), Ok((own, _))) => (came, own),
             (Err(one), Err(other)) => {
                 return Err(if other.order() < one.order() { other } else { one });
             }
             (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
         };
-        let (Some(reduction), Some((_, meta))) = (exchange.reduction, exchange.output) else {
-            return Err(self.exchange_failure(exchange, "it combines nothing".into()));
+        let operands: Operands<E::Tensor> = smallvec![Operand::Tensor(came), Operand::Tensor(own)];
+        let (operation, attributes, shape) = match (with.axis, exchange.reduction) {
+            (Some(axis), _) => {
+                let length = before.shape[axis as usize] + with.block.shape[axis as usize];
+                let joined = before.shape.with(axis as usize, length);
+                (&shape::CAT, smallvec![Attribute::Int(i64::from(axis))], joined)
+            }
+            (None, Some(reduction)) => {
+                (combining(reduction, before.dtype), smallvec![], before.shape)
+            }
+            (None, None) => {
+                return Err(self.exchange_failure(exchange, "it combines nothing".into()));
+            }
         };
-        let operation = combining(reduction, meta.dtype);
-        let meta = Meta::new(meta.dtype, block.shape);
-        let operands = smallvec![Operand::Tensor(came), Operand::Tensor(own)];
-        let sum = self.guarded(|engine| engine.run(operation, operands, &smallvec![], meta));
-        sum.map_err(|error| self.exchange_failure(exchange, error.to_string()))
+        let meta = Meta::new(before.dtype, shape);
+        let made = self.guarded(|engine| engine.run(operation, operands, &attributes, meta));
+        made.map(|tensor| (tensor, meta))
+            .map_err(|error| self.exchange_failure(exchange, error.to_string()))
     }
 
     /// Makes the output if all blocks have gone through; returns whether they have.
@@ -257,7 +279,8 @@ impl<E: Engine> Device<E> {
         }
         let failures = parts.iter().flatten().filter_map(|part| part.as_ref().err());
         let failed = failures.min_by_key(|failure| failure.order()).cloned();
-        let blocks: Vec<Block> = exchange.hops.iter().filter_map(|hop| hop.at).collect();
+        let kept = exchange.hops.iter().filter_map(|hop| hop.kept.as_ref());
+        let blocks: Vec<Block> = kept.map(|kept| kept.at).collect();
         let parts = parts.into_iter().flatten().collect::<PieceResult<Vec<E::Tensor>>>();
         let made = failed.map_or(parts, Err).and_then(|parts| {
             self.guarded(|engine| assemble_blocks(engine, &blocks, parts, meta))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::exchange::{Collective, Exchange, Hop, Parts, Receive, Sender};
+use gt_ir::exchange::{Collective, Exchange, Hop, Kept, Parts, Receive, Sender, With};
 use gt_ir::fabric::{CollectiveCall, EngineCollective, Fabric, Member};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{DType, Meta, Shape, SlotId, SourceId, TensorId, TransferId, WorkerId};
@@ -19,12 +19,23 @@ pub fn exchange() -> Exchange {
         parts: Parts { sends: vec![(SlotId(4), block)], receives: vec![from_own, from_other] },
         hops: vec![
             Hop {
+                from: Sender::Slot(SlotId(3)),
+                with: Some(With { block, axis: Some(1) }),
+                to: vec![],
+                kept: Some(Kept { part: Some(block), at: block }),
+            },
+            Hop {
                 from: Sender::Own(block),
                 with: None,
                 to: vec![SlotId(1), SlotId(3)],
-                at: Some(block),
+                kept: None,
             },
-            Hop { from: Sender::Slot(SlotId(3)), with: Some(block), to: vec![], at: None },
+            Hop {
+                from: Sender::Slot(SlotId(3)),
+                with: Some(With { block, axis: None }),
+                to: vec![],
+                kept: None,
+            },
         ],
         reduction: Some(Reduction::Max),
         engine_collective: None,
