@@ -53,6 +53,8 @@ pub struct DealerLink {
 pub struct Wakeup<'a> {
     pub fd: Option<RawFd>,
     pub sockets: [Option<&'a Socket>; 2],
+    /// A socket's monitor.
+    pub monitor: Option<&'a Socket>,
 }
 
 impl Wakeup<'_> {
@@ -289,7 +291,7 @@ impl DealerLink {
         let mut items =
             vec![self.socket.as_poll_item(zmq::POLLIN), self.monitor.as_poll_item(zmq::POLLIN)];
         items.extend(wake.fd.map(|fd| zmq::PollItem::from_fd(fd, zmq::POLLIN)));
-        let sockets = wake.sockets.into_iter().flatten();
+        let sockets = wake.sockets.into_iter().chain([wake.monitor]).flatten();
         items.extend(sockets.map(|socket| socket.as_poll_item(zmq::POLLIN)));
         let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
         match zmq::poll(&mut items, limit) {

@@ -1,8 +1,6 @@
 //! Authentication: checks each new link's key (ZeroMQ's ZAP, RFC 27) and tags its messages with
 //! the role, or as a user's.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use gt_ir::message::Role;
@@ -18,12 +16,9 @@ const ENDPOINT: &str = "inproc://zeromq.zap.01";
 /// The tag of users' links.
 pub(crate) const USER: &str = "user";
 
-/// The interval at which the thread checks whether to stop.
-const PATIENCE_MS: i32 = 100;
-
 /// The thread that answers authentication requests.
 pub struct Gatekeeper {
-    stop: Arc<AtomicBool>,
+    context: Context,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -47,18 +42,17 @@ impl Gatekeeper {
         tags: Vec<([u8; 32], &'static str)>,
     ) -> Result<Gatekeeper, NetError> {
         let socket = context.socket(SocketType::REP).map_err(during("opening the gatekeeper"))?;
-        socket.set_rcvtimeo(PATIENCE_MS).map_err(during("setting up the gatekeeper"))?;
         socket.set_linger(0).map_err(during("setting up the gatekeeper"))?;
         socket.bind(ENDPOINT).map_err(during("starting the gatekeeper"))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopping = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("gt-gatekeeper".into())
             .spawn(move || {
-                while !stopping.load(Ordering::Acquire) {
-                    if let Ok(frames) = socket.recv_multipart(0) {
-                        answer(&socket, &frames, &tags);
+                // It ends with the context, or at a request without frames.
+                while let Ok(frames) = receive(&socket) {
+                    if frames.len() < 2 {
+                        break;
                     }
+                    answer(&socket, &frames, &tags);
                 }
             })
             .map_err(|error| NetError::File {
@@ -66,15 +60,33 @@ impl Gatekeeper {
                 path: "a thread".into(),
                 error,
             })?;
-        Ok(Gatekeeper { stop, thread: Some(thread) })
+        Ok(Gatekeeper { context: context.clone(), thread: Some(thread) })
     }
 }
 
 impl Drop for Gatekeeper {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let mut ask = || -> zmq::Result<()> {
+            let socket = self.context.socket(SocketType::REQ)?;
+            socket.connect(ENDPOINT)?;
+            socket.set_linger(0)?;
+            socket.send("stop", 0)?;
+            // The socket stays until the thread, which drops its own, has ended.
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
+            Ok(())
+        };
+        // Without a descriptor for the socket, the thread ends with the process.
+        let _ = ask();
+    }
+}
+
+fn receive(socket: &Socket) -> zmq::Result<Vec<Vec<u8>>> {
+    loop {
+        match socket.recv_multipart(0) {
+            Err(zmq::Error::EINTR) => {}
+            result => return result,
         }
     }
 }

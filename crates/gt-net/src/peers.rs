@@ -50,8 +50,9 @@ pub struct PeerLinks {
     routes: BTreeMap<WorkerId, Route>,
     addresses: BTreeMap<WorkerId, String>,
     endpoint: String,
-    /// How many links were opened.
+    /// How many links were opened, and whether one of them waits for the other worker.
     dialed: u64,
+    is_dialing: bool,
     /// Messages that are still arriving.
     open: FxHashMap<LinkId, Assembly>,
     refusals: Refusals,
@@ -133,6 +134,7 @@ impl PeerLinks {
             addresses: BTreeMap::new(),
             endpoint,
             dialed: 0,
+            is_dialing: false,
             open: FxHashMap::default(),
             refusals: Refusals::default(),
             checked: Instant::now(),
@@ -147,7 +149,11 @@ impl PeerLinks {
 
     /// The wakeup of a thread that waits for messages.
     pub fn wakeup(&self) -> Wakeup<'_> {
-        Wakeup { sockets: [Some(&self.accepting), Some(&self.dialing)], fd: None }
+        Wakeup {
+            sockets: [Some(&self.accepting), Some(&self.dialing)],
+            monitor: self.is_dialing.then_some(&self.monitor),
+            fd: None,
+        }
     }
 
     /// Registers the endpoint of another worker.
@@ -210,6 +216,7 @@ impl PeerLinks {
 
     fn dial(&mut self, endpoint: String) -> Result<Route, NetError> {
         self.dialed += 1;
+        self.is_dialing = true;
         let link = dialed_link(self.dialed);
         let socket = &mut self.dialing;
         socket
@@ -223,11 +230,12 @@ impl PeerLinks {
 
     /// The workers whose links have failed since the last call.
     pub fn failed(&mut self) -> Vec<WorkerId> {
-        if self.checked.elapsed() < CHECK_EVERY {
+        if !self.is_dialing && self.checked.elapsed() < CHECK_EVERY {
             return Vec::new();
         }
         self.checked = Instant::now();
         self.look();
+        self.is_dialing = false;
         let mut failed = Vec::new();
         for (worker, route) in &mut self.routes {
             if let RouteKind::Dialed { since, state, .. } = &route.kind {
@@ -236,6 +244,7 @@ impl PeerLinks {
                     DialState::Connected => since.elapsed() > HANDSHAKE_LIMIT,
                     DialState::Open => false,
                 };
+                self.is_dialing |= *state != DialState::Open && !is_late;
                 if is_late {
                     route.kind = RouteKind::Failed { is_new: true };
                 }

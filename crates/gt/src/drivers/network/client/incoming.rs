@@ -15,7 +15,7 @@ impl ClientShared {
     pub(super) fn receive_all(&self, state: &mut ClientState, mut limit: Duration) {
         while state.ended.is_none() {
             let fd = (!limit.is_zero()).then(|| self.wake.fd());
-            let wake = Wakeup { fd, sockets: [None; 2] };
+            let wake = Wakeup { fd, ..Wakeup::default() };
             let received = state.link.receive(limit, wake);
             if let Some(weight) = state.link.take_renewed() {
                 // The old server knew how much of the rest was complete; the new one does not.

@@ -64,8 +64,11 @@ pub struct WorkerOptions {
 /// and for files.
 const DESCRIPTORS: usize = 30;
 
-/// The longest wait between two calls of `stop`.
+/// The longest time between two calls of `ask` while the worker computes.
 const SLICE: Duration = Duration::from_millis(100);
+
+/// The longest wait of an idle worker. Messages end it, and signals do.
+const IDLE_SLICE: Duration = Duration::from_secs(1);
 
 /// The longest wait while files are read or written.
 const FILE_SLICE: Duration = Duration::from_millis(1);
@@ -205,7 +208,7 @@ impl WorkerProcess {
             }
             // Messages are handled between any two turns: pieces may end a lane's wait.
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
-            let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { SLICE };
+            let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { IDLE_SLICE };
             match self.core.held_for() {
                 Some(held) if is_busy => {
                     self.receive_all(held.min(wait), Some(self.call_ended.fd()))?;
