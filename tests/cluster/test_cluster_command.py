@@ -94,9 +94,9 @@ def test_what_is_not_there_is_named(clusters):
 
 
 def test_it_adapts(clusters):
-    status, text = command("up", "local", "--workers", "1", "--adapt", "0:2")
+    status, text = command("up", "local", "--workers", "1", "--adapt", "0:2", "--idle", "1")
     assert status == 0, text
-    until(lambda: "0 workers serve" in command("status")[1], limit=100)
+    until(lambda: "0 workers serve" in command("status")[1])
 
 
 @pytest.mark.parametrize("kind", kinds.names())

@@ -4,7 +4,7 @@
 //! one before and the one after it. A sum is folded on the way from the first slot to the last, in
 //! the slots' order, so that it has the bits of a sum that one slot folds; then it goes back.
 
-use crate::exchange::{Hop, Kept, Sender, With};
+use crate::exchange::{Hop, KeptBlock, Sender, OwnBlock};
 use crate::ids::SlotId;
 use crate::layout::balanced_cuts;
 use crate::shape::Shape;
@@ -50,7 +50,7 @@ pub fn pieces(shape: Shape, element: usize) -> Vec<Block> {
 /// a message for each block.
 const JOINED: u64 = 512 << 10;
 
-/// Returns whether so many bytes are gathered in one message.
+/// Returns whether values of this size are gathered in one message.
 pub fn is_joined(bytes: u64) -> bool {
     bytes <= JOINED
 }
@@ -65,19 +65,19 @@ pub fn is_returned_by_parts(slots: usize, bytes: u64) -> bool {
 pub struct Combined {
     pub block: Block,
     /// What each slot keeps of the result.
-    pub kept: Vec<Option<Kept>>,
+    pub kept: Vec<Option<KeptBlock>>,
 }
 
 impl Combined {
     /// Returns a block that all slots need, at the same position.
     pub fn for_all(block: Block, slots: usize) -> Combined {
-        Combined { block, kept: vec![Some(Kept { part: None, at: block }); slots] }
+        Combined { block, kept: vec![Some(KeptBlock { part: None, at: block }); slots] }
     }
 }
 
 /// Returns the hops of each slot of a chain that reduces blocks of their inputs.
 pub fn combine(slots: &[SlotId], blocks: &[Combined]) -> Vec<Vec<Hop>> {
-    let through = |of: &Combined| vec![Some(With { block: of.block, axis: None }); slots.len()];
+    let through = |of: &Combined| vec![Some(OwnBlock { block: of.block, axis: None }); slots.len()];
     let blocks: Vec<Passed> =
         blocks.iter().map(|of| Passed { with: through(of), kept: of.kept.clone() }).collect();
     pass(slots, &blocks)
@@ -92,16 +92,16 @@ pub fn join(
     whole: Block,
 ) -> Vec<Vec<Hop>> {
     let axis = Some(axis as u32);
-    let with = blocks.iter().map(|block| block.map(|block| With { block, axis })).collect();
-    let kept = vec![Some(Kept { part: None, at: whole }); slots.len()];
+    let with = blocks.iter().map(|block| block.map(|block| OwnBlock { block, axis })).collect();
+    let kept = vec![Some(KeptBlock { part: None, at: whole }); slots.len()];
     pass(slots, &[Passed { with, kept }])
 }
 
 /// A value that goes from the first slot to the last, and back.
 struct Passed {
     /// What it is combined with on each slot; the first that has something begins.
-    with: Vec<Option<With>>,
-    kept: Vec<Option<Kept>>,
+    with: Vec<Option<OwnBlock>>,
+    kept: Vec<Option<KeptBlock>>,
 }
 
 fn pass(slots: &[SlotId], values: &[Passed]) -> Vec<Vec<Hop>> {
@@ -155,11 +155,11 @@ pub fn gather(slots: &[SlotId], blocks: &[Option<(Block, Block)>]) -> Vec<Vec<Ho
             from: Sender::Own(block),
             with: None,
             to: before.into_iter().chain(after).collect(),
-            kept: Some(Kept { part: None, at }),
+            kept: Some(KeptBlock { part: None, at }),
         });
         // In the order in which a neighbour passes them on: its own first.
         let through = |from: Option<SlotId>, to: Option<SlotId>, at: Block| {
-            let (to, kept) = (to.into_iter().collect(), Some(Kept { part: None, at }));
+            let (to, kept) = (to.into_iter().collect(), Some(KeptBlock { part: None, at }));
             from.map(|from| Hop { from: Sender::Slot(from), with: None, to, kept })
         };
         let ahead = blocks[..index].iter().rev().flatten();
@@ -181,7 +181,7 @@ pub fn broadcast(slots: &[SlotId], blocks: &[Block]) -> Vec<Vec<Hop>> {
             },
             with: None,
             to: slots.get(index + 1).copied().into_iter().collect(),
-            kept: Some(Kept { part: None, at: *block }),
+            kept: Some(KeptBlock { part: None, at: *block }),
         };
         blocks.iter().map(hop).collect()
     };
@@ -267,7 +267,7 @@ mod tests {
             }
             // Each slot needs one.
             let kept = |wanted: usize| {
-                let at = Kept { part: None, at: block(0, 1) };
+                let at = KeptBlock { part: None, at: block(0, 1) };
                 (0..count).map(|slot| (slot == wanted).then(|| at.clone())).collect()
             };
             let parts: Vec<Combined> =

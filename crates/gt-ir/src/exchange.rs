@@ -132,21 +132,21 @@ pub struct Hop {
     pub from: Sender,
     /// The block of the slot's own input with which it is combined: by the exchange's reduction, or
     /// joined along an axis.
-    pub with: Option<With>,
+    pub with: Option<OwnBlock>,
     /// The slots that it is sent to then.
     pub to: Vec<SlotId>,
     /// What of it becomes a part of the output.
-    pub kept: Option<Kept>,
+    pub kept: Option<KeptBlock>,
 }
 
 record!(struct Hop { from, with, to, kept });
 
 impl Hop {
-    /// Returns the shape of what arrives, as far as this hop tells.
+    /// Returns the shape of what arrives, if this hop determines it.
     pub fn shape(&self) -> Option<Shape> {
         match (&self.with, &self.kept) {
-            (Some(With { block, axis: None }), _) => Some(block.shape),
-            (None, Some(Kept { part: None, at })) => Some(at.shape),
+            (Some(OwnBlock { block, axis: None }), _) => Some(block.shape),
+            (None, Some(KeptBlock { part: None, at })) => Some(at.shape),
             _ => None,
         }
     }
@@ -154,24 +154,24 @@ impl Hop {
 
 /// What a block of a chain is combined with.
 #[derive(Clone, PartialEq, Debug)]
-pub struct With {
+pub struct OwnBlock {
     pub block: Block,
     /// The axis along which both are joined; `None` if they are reduced.
     pub axis: Option<u32>,
 }
 
-record!(struct With { block, axis });
+record!(struct OwnBlock { block, axis });
 
 /// What of a block of a chain becomes a part of the output.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Kept {
+pub struct KeptBlock {
     /// The part of the block; `None` for all of it.
     pub part: Option<Block>,
     /// Its position in the output.
     pub at: Block,
 }
 
-record!(struct Kept { part, at });
+record!(struct KeptBlock { part, at });
 
 /// A block in transit from one slot of a session to another.
 #[derive(Clone, PartialEq, Debug)]

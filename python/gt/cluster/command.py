@@ -68,6 +68,13 @@ def _parser() -> argparse.ArgumentParser:
             help="have as many workers as there is work for, within these bounds",
         )
         one.add_argument(
+            "--idle",
+            type=float,
+            default=60.0,
+            metavar="SECONDS",
+            help="with --adapt: the time without work after which workers are drained (default 60)",
+        )
+        one.add_argument(
             "--script", action="store_true", help="only show what would be run or submitted"
         )
         options.add_options(one, kind)
@@ -105,7 +112,8 @@ def _up(args: argparse.Namespace) -> None:
         return
     name = checked_name(args.name or args.kind)
     is_owned = args.kind in kinds.OWNED or args.adapt is not None
-    record = StartedCluster(name, args.kind, arguments, adapt=args.adapt)
+    adapt = None if args.adapt is None else [*args.adapt, args.idle]
+    record = StartedCluster(name, args.kind, arguments, adapt=adapt)
     clusters_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         record.folder.mkdir(mode=0o700)

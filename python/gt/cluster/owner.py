@@ -38,7 +38,8 @@ def main(argv: list[str] | None = None) -> int:
         _tell(told, str(error))
         return 1
     if record.adapt is not None:
-        cluster.adapt(*record.adapt)
+        minimum, maximum, idle = record.adapt
+        cluster.adapt(int(minimum), int(maximum), idle=idle)
     _tell(told, "")
     wanted = record.folder / "size"
     while not is_ending.wait(_EVERY):

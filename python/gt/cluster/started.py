@@ -34,8 +34,9 @@ class StartedCluster:
     #: The process that owns it, if one does, and when that started, in the system's ticks.
     process: int | None = None
     since: str | None = None
-    #: The least and the greatest size, if it adapts to the work.
-    adapt: Sequence[int] | None = None
+    #: If it adapts: the least and the greatest size, and the seconds without work after which it
+    #: has the least.
+    adapt: Sequence[float] | None = None
     #: How many workers, nodes, pods or hosts it is to have, as far as its owner knows.
     size: int | None = None
 

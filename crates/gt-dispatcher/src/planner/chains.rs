@@ -1,7 +1,7 @@
 //! Exchanges among many slots, from neighbour to neighbour ([`gt_ir::chain`]).
 
 use gt_ir::chain::{self, Combined};
-use gt_ir::exchange::{Hop, Kept, Parts};
+use gt_ir::exchange::{Hop, KeptBlock, Parts};
 use gt_ir::layout::{Layout, Placement};
 use gt_ir::redistribute::SlotParts;
 use gt_ir::sharding::Block;
@@ -47,7 +47,7 @@ fn scattered(block: Block, needs: &[Block]) -> Combined {
     let kept = |need: &Block| {
         let common = block.intersect(need)?;
         let part = (common != block).then(|| common.within(&block));
-        Some(Kept { part, at: common.within(need) })
+        Some(KeptBlock { part, at: common.within(need) })
     };
     Combined { block, kept: needs.iter().map(kept).collect() }
 }

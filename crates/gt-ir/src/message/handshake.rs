@@ -11,7 +11,7 @@ use crate::origin::SessionOrigin;
 use crate::record;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 16;
+pub const PROTOCOL_VERSION: u32 = 17;
 
 /// A peer's role, which its key proves and which determines the messages that it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::exchange::{Collective, Exchange, Hop, Kept, Parts, Receive, Sender, With};
+use gt_ir::exchange::{Collective, Exchange, Hop, KeptBlock, Parts, Receive, Sender, OwnBlock};
 use gt_ir::fabric::{CollectiveCall, EngineCollective, Fabric, Member};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{DType, Meta, Shape, SlotId, SourceId, TensorId, TransferId, WorkerId};
@@ -20,9 +20,9 @@ pub fn exchange() -> Exchange {
         hops: vec![
             Hop {
                 from: Sender::Slot(SlotId(3)),
-                with: Some(With { block, axis: Some(1) }),
+                with: Some(OwnBlock { block, axis: Some(1) }),
                 to: vec![],
-                kept: Some(Kept { part: Some(block), at: block }),
+                kept: Some(KeptBlock { part: Some(block), at: block }),
             },
             Hop {
                 from: Sender::Own(block),
@@ -32,7 +32,7 @@ pub fn exchange() -> Exchange {
             },
             Hop {
                 from: Sender::Slot(SlotId(3)),
-                with: Some(With { block, axis: None }),
+                with: Some(OwnBlock { block, axis: None }),
                 to: vec![],
                 kept: None,
             },
