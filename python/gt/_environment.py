@@ -39,6 +39,7 @@ VARIABLES = (
     "GT_SAVE_COMPILED_CODE",
     "GT_SPILL_DIR",
     "GT_SPILL_LIMIT",
+    "GT_CLUSTERS",
     "GT_SSH",
     "GT_STRICT",
     "GT_TF32",

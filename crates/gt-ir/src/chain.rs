@@ -4,7 +4,7 @@
 //! one before and the one after it. A sum is folded on the way from the first slot to the last, in
 //! the slots' order, so that it has the bits of a sum that one slot folds; then it goes back.
 
-use crate::exchange::{Hop, KeptBlock, Sender, OwnBlock};
+use crate::exchange::{Hop, KeptBlock, OwnBlock, Sender};
 use crate::ids::SlotId;
 use crate::layout::balanced_cuts;
 use crate::shape::Shape;

@@ -177,10 +177,12 @@ record!(struct KeptBlock { part, at });
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub transfer: TransferId,
+    /// How many of the transfer the sender has sent to this slot before.
+    pub number: u32,
     pub from: SlotId,
     pub to: LaneId,
     /// Its values, or the sender's failure.
     pub result: Result<Content, Failure>,
 }
 
-record!(struct Piece { transfer, from, to, result });
+record!(struct Piece { transfer, number, from, to, result });

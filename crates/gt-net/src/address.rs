@@ -107,8 +107,8 @@ impl Address {
     pub fn to_publish(&self) -> Address {
         let Address::Tcp { host, port } = self else { return self.clone() };
         let host = match host.as_str() {
-            "0.0.0.0" | "*" => own_address("0.0.0.0:0", ("192.0.2.1", 9)),
-            "::" => own_address("[::]:0", ("2001:db8::1", 9)),
+            "0.0.0.0" | "*" => own_address("0.0.0.0:0", ("192.0.2.1", 9)).or_else(host_name),
+            "::" => own_address("[::]:0", ("2001:db8::1", 9)).or_else(host_name),
             _ => None,
         }
         .unwrap_or_else(|| host.clone());
@@ -210,6 +210,12 @@ impl Address {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns this machine's name, for one that has no way to others beyond its own network.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_string()).filter(|name| !name.is_empty())
 }
 
 /// Returns this machine's own address towards another. Connecting a UDP socket sends nothing, it only

@@ -53,6 +53,8 @@ pub struct PeerLinks {
     /// How many links were opened, and whether one of them waits for the other worker.
     dialed: u64,
     is_dialing: bool,
+    /// Whether a link has failed since [`PeerLinks::failed`] was called.
+    has_failed: bool,
     /// Messages that are still arriving.
     open: FxHashMap<LinkId, Assembly>,
     refusals: Refusals,
@@ -76,12 +78,13 @@ enum RouteKind {
     Failed { is_new: bool },
 }
 
+/// The state of a link that this worker has opened, with the descriptor of its connection.
 #[derive(Clone, Copy, PartialEq)]
 enum DialState {
     Connecting,
     /// The other machine has answered; the worker has not.
-    Connected,
-    Open,
+    Connected(u32),
+    Open(u32),
 }
 
 /// An event on a link.
@@ -111,8 +114,10 @@ impl PeerLinks {
         let accepting = open(&context, pair.as_ref(), true, is_v6)?;
         let dialing = open(&context, pair.as_ref(), false, is_v6)?;
         let watch = || -> zmq::Result<Socket> {
-            dialing.monitor(MONITOR, 0xFFFF)?;
+            dialing.monitor(MONITOR, EVENTS)?;
             let monitor = context.socket(SocketType::PAIR)?;
+            // A full monitor would stop all links.
+            monitor.set_rcvhwm(0)?;
             monitor.set_linger(0)?;
             monitor.connect(MONITOR)?;
             Ok(monitor)
@@ -135,6 +140,7 @@ impl PeerLinks {
             endpoint,
             dialed: 0,
             is_dialing: false,
+            has_failed: false,
             open: FxHashMap::default(),
             refusals: Refusals::default(),
             checked: Instant::now(),
@@ -176,6 +182,7 @@ impl PeerLinks {
     /// Removes a lost worker.
     pub fn forget(&mut self, worker: WorkerId) {
         self.addresses.remove(&worker);
+        self.look();
         if let Some(Route { kind: RouteKind::Dialed { endpoint, .. }, .. }) =
             self.routes.remove(&worker)
         {
@@ -209,12 +216,32 @@ impl PeerLinks {
         };
         match parts::cut(frames, put) {
             // The queue is unbounded, so EAGAIN also means that the link has ended.
-            Err(zmq::Error::EHOSTUNREACH | zmq::Error::EAGAIN) => Err(unreachable(&endpoint)),
+            Err(zmq::Error::EHOSTUNREACH | zmq::Error::EAGAIN) => {
+                self.fail(worker);
+                Err(unreachable(&endpoint))
+            }
             result => result.map_err(during("sending to a worker")),
         }
     }
 
+    /// Gives up the link to a worker.
+    fn fail(&mut self, worker: WorkerId) {
+        let Some(route) = self.routes.get_mut(&worker) else { return };
+        let before = std::mem::replace(&mut route.kind, RouteKind::Failed { is_new: true });
+        if let RouteKind::Dialed { endpoint, .. } = before {
+            // Nothing that is queued may arrive later. Fails if the link has ended.
+            let _ = self.dialing.disconnect(&endpoint);
+        }
+        self.has_failed = true;
+    }
+
+    /// Whether [`PeerLinks::failed`] has something new to return.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
     fn dial(&mut self, endpoint: String) -> Result<Route, NetError> {
+        self.look();
         self.dialed += 1;
         self.is_dialing = true;
         let link = dialed_link(self.dialed);
@@ -230,25 +257,31 @@ impl PeerLinks {
 
     /// The workers whose links have failed since the last call.
     pub fn failed(&mut self) -> Vec<WorkerId> {
-        if !self.is_dialing && self.checked.elapsed() < CHECK_EVERY {
+        let is_due = self.checked.elapsed() >= CHECK_EVERY;
+        if !self.is_dialing && !self.has_failed && !is_due {
             return Vec::new();
         }
         self.checked = Instant::now();
         self.look();
         self.is_dialing = false;
+        let mut late = Vec::new();
+        for (worker, route) in &self.routes {
+            let RouteKind::Dialed { since, state, .. } = &route.kind else { continue };
+            let limit = match state {
+                DialState::Connecting => CONNECT_LIMIT,
+                DialState::Connected(_) => HANDSHAKE_LIMIT,
+                DialState::Open(_) => continue,
+            };
+            if since.elapsed() > limit {
+                late.push(*worker);
+            } else {
+                self.is_dialing = true;
+            }
+        }
+        late.into_iter().for_each(|worker| self.fail(worker));
+        self.has_failed = false;
         let mut failed = Vec::new();
         for (worker, route) in &mut self.routes {
-            if let RouteKind::Dialed { since, state, .. } = &route.kind {
-                let is_late = match state {
-                    DialState::Connecting => since.elapsed() > CONNECT_LIMIT,
-                    DialState::Connected => since.elapsed() > HANDSHAKE_LIMIT,
-                    DialState::Open => false,
-                };
-                self.is_dialing |= *state != DialState::Open && !is_late;
-                if is_late {
-                    route.kind = RouteKind::Failed { is_new: true };
-                }
-            }
             if let RouteKind::Failed { is_new } = &mut route.kind
                 && std::mem::take(is_new)
             {
@@ -263,20 +296,33 @@ impl PeerLinks {
         while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
             let Ok(frames) = self.monitor.recv_multipart(0) else { break };
             let [event, at] = &frames[..] else { continue };
-            let Some((event, _)) = monitor::parse(event) else { continue };
-            let of = self.routes.values_mut().find(|route| {
-                matches!(&route.kind, RouteKind::Dialed { endpoint, .. } if endpoint.as_bytes() == at)
+            let Some((event, value)) = monitor::parse(event) else { continue };
+            let of = self.routes.iter_mut().find_map(|(worker, route)| match &mut route.kind {
+                RouteKind::Dialed { endpoint, state, .. } if endpoint.as_bytes() == at => {
+                    Some((*worker, state))
+                }
+                _ => None,
             });
-            let Some(route) = of else { continue };
-            let RouteKind::Dialed { state, .. } = &mut route.kind else { continue };
-            match event {
-                SocketEvent::CONNECTED => *state = DialState::Connected,
-                SocketEvent::HANDSHAKE_SUCCEEDED => *state = DialState::Open,
-                SocketEvent::HANDSHAKE_FAILED_AUTH
-                | SocketEvent::HANDSHAKE_FAILED_PROTOCOL
-                | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL
-                | SocketEvent::DISCONNECTED
-                | SocketEvent::CLOSED => route.kind = RouteKind::Failed { is_new: true },
+            let Some((worker, state)) = of else { continue };
+            // An earlier link to the same endpoint may still have events.
+            match (event, *state) {
+                (SocketEvent::CONNECTED, DialState::Connecting) => {
+                    *state = DialState::Connected(value);
+                }
+                (SocketEvent::HANDSHAKE_SUCCEEDED, DialState::Connected(connection)) => {
+                    *state = DialState::Open(connection);
+                }
+                (SocketEvent::CLOSED, DialState::Connecting)
+                | (
+                    SocketEvent::HANDSHAKE_FAILED_AUTH
+                    | SocketEvent::HANDSHAKE_FAILED_PROTOCOL
+                    | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL,
+                    DialState::Connected(_),
+                ) => self.fail(worker),
+                (
+                    SocketEvent::DISCONNECTED,
+                    DialState::Connected(connection) | DialState::Open(connection),
+                ) if connection == value => self.fail(worker),
                 _ => {}
             }
         }
@@ -289,39 +335,45 @@ impl PeerLinks {
 
     /// Returns the next event, if any.
     pub fn try_receive(&mut self) -> Result<Option<PeerEvent>, NetError> {
-        for socket in [&self.accepting, &self.dialing] {
-            loop {
-                let events = socket.get_events().map_err(during("receiving"))?;
-                if !events.contains(PollEvents::POLLIN) {
-                    break;
+        Ok(match self.receive_from(true)? {
+            None => self.receive_from(false)?,
+            event => event,
+        })
+    }
+
+    /// Returns the next event on the links that others have opened, or on those of this worker.
+    fn receive_from(&mut self, accepted: bool) -> Result<Option<PeerEvent>, NetError> {
+        loop {
+            let socket = if accepted { &self.accepting } else { &self.dialing };
+            let events = socket.get_events().map_err(during("receiving"))?;
+            if !events.contains(PollEvents::POLLIN) {
+                return Ok(None);
+            }
+            let mut first = zmq::Message::new();
+            match socket.recv(&mut first, zmq::DONTWAIT) {
+                Ok(()) => {}
+                Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
+                Err(error) => return Err(NetError::Socket { action: "receiving", error }),
+            }
+            let link = first.to_vec();
+            let mut part = zmq::Message::new();
+            socket.recv(&mut part, 0).map_err(during("receiving"))?;
+            if part.is_empty() {
+                self.open.remove(&link);
+                let lost = self.routes.iter().find(|(_, route)| route.link == link);
+                if let Some(worker) = lost.map(|(worker, _)| *worker) {
+                    self.fail(worker);
                 }
-                let mut first = zmq::Message::new();
-                match socket.recv(&mut first, zmq::DONTWAIT) {
-                    Ok(()) => {}
-                    Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => break,
-                    Err(error) => return Err(NetError::Socket { action: "receiving", error }),
-                }
-                let link = first.to_vec();
-                let mut part = zmq::Message::new();
-                socket.recv(&mut part, 0).map_err(during("receiving"))?;
-                if part.is_empty() {
-                    self.open.remove(&link);
-                    let lost = self.routes.values_mut().find(|route| route.link == link);
-                    if let Some(route) = lost {
-                        route.kind = RouteKind::Failed { is_new: true };
-                    }
-                    return Ok(Some(PeerEvent::Disconnected(link)));
-                }
-                let mut assembly = self.open.remove(&link).unwrap_or_default();
-                match assembly.take(to_bytes(part)) {
-                    Ok(Some(frames)) => return Ok(Some(PeerEvent::Message { link, frames })),
-                    Ok(None) => drop(self.open.insert(link, assembly)),
-                    // Unannounced parts are dropped, like messages that do not decode.
-                    Err(_) => {}
-                }
+                return Ok(Some(PeerEvent::Disconnected(link)));
+            }
+            let mut assembly = self.open.remove(&link).unwrap_or_default();
+            match assembly.take(to_bytes(part)) {
+                Ok(Some(frames)) => return Ok(Some(PeerEvent::Message { link, frames })),
+                Ok(None) => drop(self.open.insert(link, assembly)),
+                // Unannounced parts are dropped, like messages that do not decode.
+                Err(_) => {}
             }
         }
-        Ok(None)
     }
 }
 
@@ -333,6 +385,15 @@ impl Drop for PeerLinks {
 
 /// The endpoint of the events of the links that this worker opens.
 const MONITOR: &str = "inproc://monitor-of-peers";
+
+/// The events that are watched.
+const EVENTS: i32 = SocketEvent::CONNECTED as i32
+    | SocketEvent::HANDSHAKE_SUCCEEDED as i32
+    | SocketEvent::HANDSHAKE_FAILED_AUTH as i32
+    | SocketEvent::HANDSHAKE_FAILED_PROTOCOL as i32
+    | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL as i32
+    | SocketEvent::DISCONNECTED as i32
+    | SocketEvent::CLOSED as i32;
 
 /// Opens a socket for links, as the end that accepts them or as the one that opens them.
 fn open(

@@ -55,11 +55,6 @@ impl ServerAddress {
         let ServerAddress::Published(path) = self else { return None };
         Some(path.with_file_name(KEY)).filter(|path| path.exists())
     }
-
-    /// Returns whether the server has ended and withdrawn its address.
-    pub fn is_withdrawn(&self) -> bool {
-        matches!(self.resolve(), Err(NetError::NotPublished { .. }))
-    }
 }
 
 impl std::fmt::Display for ServerAddress {
@@ -90,6 +85,7 @@ impl AddressFile {
             let mut file =
                 OpenOptions::new().write(true).create(true).truncate(true).open(&draft)?;
             file.write_all(text.as_bytes())?;
+            file.sync_all()?;
             // Atomic: no reader sees a part of an address.
             fs::rename(&draft, path)
         };
@@ -121,7 +117,8 @@ mod tests {
     fn a_published_address_is_found_until_its_server_ends() {
         let path = std::env::temp_dir().join(format!("gt-address-{}", std::process::id()));
         let server = ServerAddress::parse(&format!("file://{}", path.display())).unwrap();
-        assert!(server.is_withdrawn());
+        let is_withdrawn = || matches!(server.resolve(), Err(NetError::NotPublished { .. }));
+        assert!(is_withdrawn());
         let [first, second] = [4711, 4712].map(|port| Address::Tcp { host: "node7".into(), port });
         let file = AddressFile::write(&path, &first).unwrap();
         assert_eq!(server.resolve().unwrap(), first);
@@ -130,7 +127,7 @@ mod tests {
         drop(file);
         assert_eq!(server.resolve().unwrap(), second);
         drop(next);
-        assert!(server.is_withdrawn());
+        assert!(is_withdrawn());
         assert!(ServerAddress::parse("file://relative").is_err());
     }
 }

@@ -150,7 +150,7 @@ fn run_server(
     let address = options.address.to_publish();
     // It stays while the server is bound again.
     let file = publish.map(|path| AddressFile::write(&path, &address)).transpose();
-    let _file = file.map_err(to_python)?;
+    let file = file.map_err(to_python)?;
     on_ready.call1((options.address.to_string(), address.to_string()))?;
     let asks = || {
         let Some(wants) = &wants_reload else { return Ok(false) };
@@ -168,6 +168,8 @@ fn run_server(
             }
         };
         let mut server = server;
+        // Dropped before the server: the next one, at the same address, may publish at once.
+        let _file = file;
         while server.run(&mut ask)? == ShutdownReason::StoodStill {
             // Release the address and the state folder for the next server.
             drop(server);

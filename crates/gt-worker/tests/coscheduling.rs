@@ -30,7 +30,7 @@ fn beside_long_turns(sharded: u32) -> (Bench, LaneId) {
 /// Slot 1 sends its piece of a step.
 fn send(bench: &mut Bench, to: LaneId, step: u64) {
     let result = Ok(Content::Data(data(&[1.0, 1.0])));
-    let piece = Piece { transfer: TransferId(step), from: SlotId(1), to, result };
+    let piece = Piece { transfer: TransferId(step), number: 0, from: SlotId(1), to, result };
     bench.hand(WorkerToWorker::Piece { sender: WorkerId(1), piece });
 }
 

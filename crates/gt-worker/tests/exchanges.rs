@@ -123,7 +123,7 @@ fn a_failed_or_wrong_block_fails_only_its_tensor() {
         let to = lane(1, 0);
         bench.work(to, vec![slots(3), create(1, &[5.0, 6.0]), exchange(halves())]);
         bench.piece(1, 1, to, &[1.0, 2.0]);
-        let piece = Piece { transfer: TransferId(1), from: SlotId(2), to, result };
+        let piece = Piece { transfer: TransferId(1), number: 0, from: SlotId(2), to, result };
         bench.hand(WorkerToWorker::Piece { sender: WorkerId(2), piece });
         let error = bench.value(to, 9).unwrap_err();
         assert!(error.contains(said), "{error}");

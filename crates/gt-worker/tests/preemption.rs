@@ -157,7 +157,7 @@ fn long_operations_beside_a_session_that_exchanges_are_paused() {
     bench.queue(long, vec![root, fetch(1, 1), free(1)]);
     (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
     let result = Ok(Content::Data(data(&[1.0, 1.0])));
-    let piece = Piece { transfer: TransferId(1), from: SlotId(1), to: sharded, result };
+    let piece = Piece { transfer: TransferId(1), number: 0, from: SlotId(1), to: sharded, result };
     bench.hand(WorkerToWorker::Piece { sender: WorkerId(1), piece });
     (0..3).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
     assert_eq!(bench.computed().iter().filter(|name| **name == "neg").count(), 1);

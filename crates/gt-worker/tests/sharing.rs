@@ -114,6 +114,7 @@ fn a_session_that_other_workers_wait_for_runs_next() {
     assert_eq!(counts(&bench.computed())[0], 127);
     let piece = gt_ir::Piece {
         transfer: gt_ir::TransferId(3),
+        number: 0,
         from: gt_ir::SlotId(1),
         to: of,
         result: Ok(gt_ir::Content::Data(data(&[1.0, 2.0]))),

@@ -60,7 +60,7 @@ impl Dispatcher {
         let failure = Failure::new("send", reason, sender.name.as_str(), SourceId::default());
         for slot in slots.on(sender.id) {
             let result = Err(failure.clone());
-            let piece = gt_ir::Piece { transfer, from: slot, to, result };
+            let piece = gt_ir::Piece { transfer, number: 0, from: slot, to, result };
             self.outbox.push(receiver.peer, ServerToWorker::Piece(piece));
         }
     }

@@ -35,7 +35,7 @@ pub fn stage(
         StageKind::Slice => slice(streams, from, &to, meta, line),
         StageKind::Zeros { mesh_axis } => zeros(streams, from, &to, meta, mesh_axis, line),
         StageKind::Blocks(collective) => {
-            let parts = if stage.is_chain && !is_collective(catalogue, from, &to) {
+            let parts = if stage.is_chain && !do_engines_fit(catalogue, from, &to) {
                 chains::of_blocks(&from.layout, &to.layout, meta)
             } else {
                 redistribution.of_blocks()
@@ -52,7 +52,9 @@ pub fn stage(
             exchanged.emit(catalogue, streams, parts);
         }
         StageKind::Combine { mesh_axis, reduction, collective } => {
-            let parts = if stage.is_chain && !is_collective(catalogue, from, &to) {
+            let is_for_engines =
+                reduction == Reduction::Sum && do_engines_fit(catalogue, from, &to);
+            let parts = if stage.is_chain && !is_for_engines {
                 chains::of_sums(&from.layout, &to.layout, meta, mesh_axis)
             } else {
                 let need = |rank| to.layout.block(whole, rank);
@@ -74,11 +76,14 @@ pub fn stage(
     to
 }
 
-/// Returns whether the engines of all slots may exchange a tensor themselves.
-fn is_collective(catalogue: &Catalogue, from: &TensorCopy, to: &TensorCopy) -> bool {
+/// Returns whether the engines of all slots can exchange a tensor themselves.
+fn do_engines_fit(catalogue: &Catalogue, from: &TensorCopy, to: &TensorCopy) -> bool {
     let slots = &catalogue.slots;
-    let mut all = from.layout.mesh.slots.iter().chain(&to.layout.mesh.slots);
-    all.all(|slot| slots.host(*slot).is_some_and(|worker| slots.fabrics().has(worker)))
+    let mut all = [&from.layout.mesh.slots[..], &to.layout.mesh.slots[..]].concat();
+    all.sort_unstable();
+    all.dedup();
+    let workers: Option<Vec<_>> = all.into_iter().map(|slot| slots.host(slot)).collect();
+    workers.is_some_and(|workers| slots.fabrics().fit(&workers))
 }
 
 /// Returns an instruction that the planner adds.

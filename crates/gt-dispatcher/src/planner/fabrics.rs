@@ -30,9 +30,28 @@ impl Fabrics {
         self.0.insert(worker, FabricEndpoint { name, machine, fabric: fabric.clone() });
     }
 
-    /// Returns whether a worker's engine has a fabric.
-    pub fn has(&self, worker: WorkerId) -> bool {
-        self.0.contains_key(&worker)
+    /// Returns whether the engines of workers can take part in a collective together, each once.
+    pub fn fit(&self, workers: &[WorkerId]) -> bool {
+        !self.0.is_empty() && self.fitting(workers).is_some()
+    }
+
+    /// Returns the engines of workers that can take part in a collective together.
+    fn fitting(&self, workers: &[WorkerId]) -> Option<Vec<&FabricEndpoint>> {
+        let places: Vec<&FabricEndpoint> =
+            workers.iter().map(|worker| self.0.get(worker)).collect::<Option<_>>()?;
+        let first = *places.first()?;
+        // An engine can take part in a collective call only once.
+        let mut members = BTreeSet::new();
+        let mut devices = BTreeSet::new();
+        let fits = places.iter().zip(workers).all(|(place, worker)| {
+            let (ours, theirs) = (&first.fabric, &place.fabric);
+            let near = !first.machine.is_empty() && first.machine == place.machine;
+            let reaches = if ours.local { theirs.local && near } else { !theirs.local };
+            let has_own_device =
+                theirs.device.is_empty() || devices.insert((&place.machine, &theirs.device));
+            ours.kind == theirs.kind && reaches && has_own_device && members.insert(*worker)
+        });
+        fits.then_some(places)
     }
 
     /// Marks the parts of an exchange as collective where engines can run it. Slots that exchange
@@ -64,23 +83,8 @@ impl Fabrics {
     ) -> Option<EngineCollective> {
         let workers: Vec<WorkerId> =
             parts.iter().map(|(slot, _)| host(*slot)).collect::<Option<_>>()?;
-        let places: Vec<&FabricEndpoint> =
-            workers.iter().map(|worker| self.0.get(worker)).collect::<Option<_>>()?;
+        let places = self.fitting(&workers)?;
         let first = places[0];
-        // An engine can take part in a collective call only once.
-        let mut members = BTreeSet::new();
-        let mut devices = BTreeSet::new();
-        let fits = places.iter().zip(&workers).all(|(place, worker)| {
-            let (ours, theirs) = (&first.fabric, &place.fabric);
-            let near = !first.machine.is_empty() && first.machine == place.machine;
-            let reaches = if ours.local { theirs.local && near } else { !theirs.local };
-            let has_own_device =
-                theirs.device.is_empty() || devices.insert((&place.machine, &theirs.device));
-            ours.kind == theirs.kind && reaches && has_own_device && members.insert(*worker)
-        });
-        if !fits {
-            return None;
-        }
         let member = |((part, worker), place): ((&&SlotExchange, &WorkerId), &&FabricEndpoint)| {
             Member { slot: part.0, worker: *worker, name: place.name.clone() }
         };

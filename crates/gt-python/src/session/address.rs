@@ -6,9 +6,25 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
+/// Returns the address and the key file of a server, for the function `name`. A cluster has its own.
+pub fn parse_server(
+    name: &str,
+    given: &Bound<'_, PyAny>,
+    key_file: Option<Bound<'_, PyAny>>,
+) -> PyResult<(String, Option<PathBuf>)> {
+    let address = parse_address(name, given)?;
+    let is_cluster = !given.is_instance_of::<PyString>();
+    let key_file = match key_file {
+        None if is_cluster => given.getattr_opt("key_file")?,
+        key_file => key_file,
+    };
+    let key_file = parse_key_file(name, &address, key_file)?;
+    Ok((address, key_file))
+}
+
 /// Returns an address, for the function `name`: that of a cluster, or the local one of a tunnel to a
 /// server that ssh reaches.
-pub fn parse_address(name: &str, address: &Bound<'_, PyAny>) -> PyResult<String> {
+fn parse_address(name: &str, address: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = address.cast::<PyString>() {
         let text: String = text.extract()?;
         return match text.starts_with("ssh://") {

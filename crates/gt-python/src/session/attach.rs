@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyTypeError, PyValueEr
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::address::{parse_address, parse_key_file};
+use super::address::{parse_key_file, parse_server};
 use super::current::{self, UsedSession};
 use super::default::{open_connection, optional_flag, refuse_in_block};
 use super::fork::ForkBlocker;
@@ -260,8 +260,7 @@ fn server(
 ) -> PyResult<ServerTarget> {
     let given = optional_flag(call, "insecure", insecure)?;
     if let Some(address) = address {
-        let address = parse_address(call, &address)?;
-        let key_file = parse_key_file(call, &address, key_file)?;
+        let (address, key_file) = parse_server(call, &address, key_file)?;
         return Ok(ServerTarget { address, key_file, insecure: given.unwrap_or(false) });
     }
     let used = current::used(py).handle();

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use super::address::{parse_address, parse_key_file};
+use super::address::parse_server;
 use super::current::{self, UsedSession};
 use super::fork::ForkBlocker;
 use super::handle::{ServerTarget, SessionHandle};
@@ -54,8 +54,7 @@ fn connect(
     elastic: Option<&Bound<'_, PyAny>>,
     name: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let address = parse_address("connect", &address)?;
-    let key_file = parse_key_file("connect", &address, key_file)?;
+    let (address, key_file) = parse_server("connect", &address, key_file)?;
     refuse_in_block(py, "connect", &format!("open `with gt.Session('{address}'):` inside it"))?;
     let insecure = optional_flag("connect", "insecure", insecure)?.unwrap_or(false);
     let slots = slot_count("connect", slots)?;

@@ -6,7 +6,7 @@ use gt::Session;
 use pyo3::exceptions::PyConnectionError;
 use pyo3::prelude::*;
 
-use super::address::{parse_address, parse_key_file};
+use super::address::parse_server;
 use super::current;
 use super::default::{
     open_connection, optional_flag, parse_seed, set_slots, slot_count, worker_count,
@@ -151,8 +151,7 @@ fn open_session(
     let count = |given| worker_count("Session", argument::int("Session", "workers", given)?);
     let workers = workers.map(count).transpose()?;
     if let Some(address) = address {
-        let address = parse_address("Session", &address)?;
-        let key_file = parse_key_file("Session", &address, key_file)?;
+        let (address, key_file) = parse_server("Session", &address, key_file)?;
         let server = ServerTarget { address, key_file, insecure };
         let handle = open_connection(py, origin, &server)?;
         set_slots(&handle, slots, elastic)?;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::exchange::{Sender, With};
+use gt_ir::exchange::{OwnBlock, Sender};
 use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::message::Failure;
 use gt_ir::ops::shape;
@@ -39,13 +39,7 @@ impl<E: Engine> Device<E> {
                 None => lane.store.wait_for(&mut self.held, output, meta.bytes() as u64),
             }
         }
-        let hops = exchange.hops.len();
-        let chain = PendingChain {
-            exchange: Arc::new(exchange.clone()),
-            input,
-            is_done: vec![false; hops],
-            parts: vec![None; hops],
-        };
+        let chain = PendingChain::new(exchange, input, |slot| lane.host(slot));
         lane.exchanges.chains.insert(transfer, chain);
         for (index, hop) in exchange.hops.iter().enumerate() {
             if let Sender::Own(block) = &hop.from {
@@ -76,9 +70,15 @@ impl<E: Engine> Device<E> {
         // An unexpected piece is dropped: its slot's blocks have failed already.
         let Some(chain) = lane.exchanges.chains.get(&transfer) else { return false };
         let Some(index) = chain.next_from(piece.from) else { return false };
+        // One before it was lost on its way, which is reported, or will be.
+        let is_expected = piece.result.is_err() || piece.number == chain.received_from(piece.from);
         let shape = chain.exchange.hops[index].shape();
         let dtype = chain.dtype();
         let made = match piece.result {
+            Ok(_) if !is_expected => {
+                let reason = "a block of the chain was lost between two workers".into();
+                Err(self.exchange_failure(&chain.exchange, reason))
+            }
             Ok(Content::Data(data))
                 if shape.is_some_and(|shape| shape != data.shape)
                     || dtype.is_some_and(|dtype| dtype != data.dtype) =>
@@ -122,12 +122,10 @@ impl<E: Engine> Device<E> {
         for transfer in touched {
             let Some(chain) = lane.exchanges.chains.get(&transfer) else { continue };
             let exchange = Arc::clone(&chain.exchange);
-            for slot in exchange.neighbours().1 {
-                if lane.host(slot) == Some(worker)
-                    && let Some(failure) = self.lost_part(lane, lost, slot, &exchange)
-                {
-                    self.break_chain(lane, lost, transfer, slot, &failure, out);
-                }
+            let Some(name) = lost.name(worker) else { return };
+            let failure = self.lost_failure(name, &exchange);
+            for slot in chain.slots_on(worker) {
+                self.break_chain(lane, lost, transfer, slot, &failure, out);
             }
             self.finish_chain(lane, transfer);
         }
@@ -186,12 +184,13 @@ impl<E: Engine> Device<E> {
                     let meta = Meta::new(data.dtype, data.shape);
                     self.emit_send(&exchange, slot, &Block::whole(data.shape), Some(meta));
                 }
-                let to = LaneId { slot, ..lane.id };
+                let Some(chain) = lane.exchanges.chains.get_mut(&transfer) else { return };
+                let (worker, number) = chain.next_to(slot);
                 // A piece for a lost worker is dropped.
-                let worker = lane.host(slot).filter(|worker| lost.name(*worker).is_none());
-                if let Some(worker) = worker {
-                    let piece = Piece { transfer, from: lane.id.slot, to, result: result.clone() };
-                    out.push(Out::Worker(worker, piece));
+                if let Some(worker) = worker.filter(|worker| lost.name(*worker).is_none()) {
+                    let (from, to) = (lane.id.slot, LaneId { slot, ..lane.id });
+                    let result = result.clone();
+                    out.push(Out::Worker(worker, Piece { transfer, number, from, to, result }));
                 }
             }
         }
@@ -207,6 +206,9 @@ impl<E: Engine> Device<E> {
                 chain.parts[index] = Some(value);
             }
         }
+        if let Some(chain) = lane.exchanges.chains.get_mut(&transfer) {
+            chain.release_input();
+        }
     }
 
     /// Returns a block of the chain's input on this slot.
@@ -219,7 +221,10 @@ impl<E: Engine> Device<E> {
         let Some(chain) = lane.exchanges.chains.get(&transfer) else {
             unreachable!("a chain stays until its last hop is done")
         };
-        let (tensor, meta) = chain.input.as_ref().map_err(Arc::clone)?;
+        let Some(input) = &chain.input else {
+            unreachable!("it stays until the last hop that needs it")
+        };
+        let (tensor, meta) = input.as_ref().map_err(Arc::clone)?;
         let part = self.take_block(tensor, *meta, block);
         let meta = Meta::new(meta.dtype, block.shape);
         part.map(|part| (part, meta))
@@ -231,7 +236,7 @@ impl<E: Engine> Device<E> {
     fn add(
         &mut self,
         exchange: &Exchange,
-        with: &With,
+        with: &OwnBlock,
         came: PieceResult<(E::Tensor, Meta)>,
         own: PieceResult<(E::Tensor, Meta)>,
     ) -> PieceResult<(E::Tensor, Meta)> {

@@ -51,7 +51,7 @@ impl<E: Engine> Device<E> {
             let to = gt_ir::LaneId { slot: *slot, ..lane.id };
             // A piece for a lost worker is dropped.
             if let Some(worker) = lane.host(*slot).filter(|worker| lost.name(*worker).is_none()) {
-                out.push(Out::Worker(worker, Piece { transfer, from, to, result }));
+                out.push(Out::Worker(worker, Piece { transfer, number: 0, from, to, result }));
             }
         }
         let Some((output, meta)) = exchange.output else { return };
@@ -181,7 +181,7 @@ impl<E: Engine> Device<E> {
         Some(self.lost_failure(name, exchange))
     }
 
-    fn lost_failure(&self, name: &str, exchange: &Exchange) -> Arc<Failure> {
+    pub fn lost_failure(&self, name: &str, exchange: &Exchange) -> Arc<Failure> {
         let reason = format!("the worker '{name}', which held a part of the tensor, was lost");
         self.exchange_failure(exchange, reason)
     }

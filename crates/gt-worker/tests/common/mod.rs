@@ -85,7 +85,8 @@ impl Bench {
     /// Delivers a piece, and runs the worker until it is idle.
     pub fn piece(&mut self, transfer: u64, from: u32, to: LaneId, numbers: &[f64]) {
         let result = Ok(Content::Data(data(numbers)));
-        let piece = Piece { transfer: TransferId(transfer), from: SlotId(from), to, result };
+        let piece =
+            Piece { transfer: TransferId(transfer), number: 0, from: SlotId(from), to, result };
         self.hand(WorkerToWorker::Piece { sender: WorkerId(from), piece });
         self.run();
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::exchange::{Collective, Exchange, Hop, KeptBlock, Parts, Receive, Sender, OwnBlock};
+use gt_ir::exchange::{Collective, Exchange, Hop, KeptBlock, OwnBlock, Parts, Receive, Sender};
 use gt_ir::fabric::{CollectiveCall, EngineCollective, Fabric, Member};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{DType, Meta, Shape, SlotId, SourceId, TensorId, TransferId, WorkerId};

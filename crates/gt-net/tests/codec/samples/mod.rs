@@ -116,7 +116,7 @@ fn failure() -> Failure {
 }
 
 fn piece(result: Result<Content, Failure>) -> Piece {
-    Piece { transfer: TRANSFER, from: SlotId(2), to: LANE, result }
+    Piece { transfer: TRANSFER, number: 3, from: SlotId(2), to: LANE, result }
 }
 
 fn hellos() -> Vec<Hello> {

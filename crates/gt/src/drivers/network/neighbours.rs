@@ -23,6 +23,8 @@ pub struct Neighbours {
     names: BTreeMap<WorkerId, String>,
     /// The worker at the other end of each link on which messages have arrived.
     links: FxHashMap<LinkId, WorkerId>,
+    /// Links of workers that were lost: what is still in them is read, and nothing is sent on them.
+    stale: FxHashSet<LinkId>,
     /// What was sent recently, to be reported if the link fails.
     sent: BTreeMap<WorkerId, VecDeque<SentPiece>>,
     /// This process's blocks that others have yet to map.
@@ -64,6 +66,7 @@ impl Neighbours {
             machines: BTreeMap::new(),
             names: BTreeMap::new(),
             links: FxHashMap::default(),
+            stale: FxHashSet::default(),
             sent: BTreeMap::new(),
             lent: BTreeMap::new(),
             mapped: Vec::new(),
@@ -90,6 +93,8 @@ impl Neighbours {
     /// Removes a lost worker, and returns the blocks that it has not mapped.
     pub fn forget(&mut self, worker: WorkerId) -> FxHashSet<u128> {
         self.peers.forget(worker);
+        let its = self.links.iter().filter(|(_, other)| **other == worker);
+        self.stale.extend(its.map(|(link, _)| link.clone()));
         self.machines.remove(&worker);
         self.sent.remove(&worker);
         self.mapped.retain(|(owner, _)| *owner != worker);
@@ -152,6 +157,11 @@ impl Neighbours {
         }
     }
 
+    /// Whether links have failed that [`Neighbours::undelivered`] has not reported.
+    pub fn has_failed(&self) -> bool {
+        self.peers.has_failed()
+    }
+
     /// The messages for the dispatcher about what was sent on failed links.
     pub fn undelivered(&mut self) -> Vec<WorkerToServer> {
         self.peers.refusals().into_iter().for_each(|text| tracing::warn!("{text}"));
@@ -171,6 +181,7 @@ impl Neighbours {
                 None => return Ok(None),
                 Some(PeerEvent::Disconnected(link)) => {
                     self.links.remove(&link);
+                    self.stale.remove(&link);
                 }
                 Some(PeerEvent::Message { link, frames }) => {
                     // What does not decode is dropped, and so is what names another sender than
@@ -218,7 +229,7 @@ impl Neighbours {
     fn is_from(&mut self, link: &LinkId, worker: WorkerId) -> bool {
         let is_from =
             worker != self.own && *self.links.entry(link.clone()).or_insert(worker) == worker;
-        if is_from {
+        if is_from && !self.stale.contains(link) {
             self.peers.note_sender(worker, link);
         }
         is_from
@@ -240,7 +251,7 @@ impl Neighbours {
 
     /// Maps a piece's data, and has its sender release the block.
     fn map(&mut self, sender: WorkerId, piece: Piece) -> Piece {
-        let Piece { transfer, from, to, result } = piece;
+        let Piece { transfer, number, from, to, result } = piece;
         let result = result.and_then(|content: Content| match blocks::receive(content) {
             Ok((content, token)) => {
                 self.mapped.extend(token.map(|token| (sender, token)));
@@ -254,6 +265,6 @@ impl Neighbours {
                     ), name, SourceId::default()))
             }
         });
-        Piece { transfer, from, to, result }
+        Piece { transfer, number, from, to, result }
     }
 }

@@ -175,7 +175,7 @@ impl WorkerProcess {
         })
     }
 
-    /// Serves until `ask`, which is called several times a second, asks it to stop, or it has left.
+    /// Serves until `ask`, which is called at least once a second, and after each signal, asks it to stop, or it has left.
     /// Waits for a lost server that keeps its state.
     ///
     /// # Errors
@@ -208,7 +208,8 @@ impl WorkerProcess {
             }
             // Messages are handled between any two turns: pieces may end a lane's wait.
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
-            let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { IDLE_SLICE };
+            let is_short = self.files.is_busy() || is_awaited || self.neighbours.has_failed();
+            let wait = if is_short { FILE_SLICE } else { IDLE_SLICE };
             match self.core.held_for() {
                 Some(held) if is_busy => {
                     self.receive_all(held.min(wait), Some(self.call_ended.fd()))?;

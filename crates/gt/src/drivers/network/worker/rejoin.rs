@@ -34,14 +34,16 @@ impl WorkerProcess {
             if ask() != WorkerAsk::Nothing {
                 return Ok(false);
             }
-            // One that has ended in good order has withdrawn its address.
-            if since.elapsed() > self.grace || self.way.address.is_withdrawn() {
+            if since.elapsed() > self.grace {
                 return Err(lost);
             }
             let WorkerRoute { address, key_file, insecure, hello } = &self.way;
-            let key = network::find_key(address, key_file.as_deref(), *insecure)?;
             let hello = WorkerHello { token: Some(self.token), ..hello.clone() };
-            match network::handshake_within(ATTEMPT, address, key.as_ref(), *insecure, hello) {
+            let key = network::find_key(address, key_file.as_deref(), *insecure);
+            let joined = key.and_then(|key| {
+                network::handshake_within(ATTEMPT, address, key.as_ref(), *insecure, hello)
+            });
+            match joined {
                 Ok((link, welcome)) => {
                     self.link = link;
                     let mut out = Vec::new();
