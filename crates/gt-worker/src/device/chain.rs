@@ -21,8 +21,10 @@ use crate::lane::exchanges::{PendingChain, PieceResult};
 use crate::lost_workers::LostWorkers;
 use crate::work::Out;
 
+// Not inlined into the paths of direct exchanges, which would be slower with it.
 impl<E: Engine> Device<E> {
     /// Begins a slot's part of a chain, and makes the output if all blocks have arrived.
+    #[inline(never)]
     pub fn begin_chain(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -59,6 +61,7 @@ impl<E: Engine> Device<E> {
     }
 
     /// Receives a block of a chain that has begun here; returns whether it completes a tensor.
+    #[inline(never)]
     pub fn take_chain_piece(
         &mut self,
         lane: &mut Lane<E::Tensor>,

@@ -141,7 +141,9 @@ impl<T> Exchanges<T> {
     pub fn begin(&mut self, transfer: TransferId) {
         self.begun = self.begun.max(Some(transfer));
         // What arrived for one before is too late.
-        self.early.retain(|early, _| *early >= transfer);
+        if !self.early.is_empty() {
+            self.early.retain(|early, _| *early >= transfer);
+        }
     }
 
     /// Returns whether an exchange has not started here, although another slot has sent its piece.
