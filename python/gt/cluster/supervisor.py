@@ -90,16 +90,21 @@ class Supervisor:
                     self._places[number] = _Place()
                     self._failures.pop(number, None)
                     self._start(number)
-            for number in [number for number in self._places if number >= size]:
-                self._failures.pop(number, None)
-                child = self._places.pop(number).child
-                if child is not None:
-                    child.drain()
-                    self._leaving.append(child)
+            # Why those failed that are not wanted any more is of no interest.
+            self._failures = {of: words for of, words in self._failures.items() if of < size}
+            self._drain_from(size)
 
     def drain(self) -> None:
         """Have all workers hand over what they have, and end."""
-        self.scale(0)
+        with self._lock:
+            self._drain_from(0)
+
+    def _drain_from(self, size: int) -> None:
+        for number in [number for number in self._places if number >= size]:
+            child = self._places.pop(number).child
+            if child is not None:
+                child.drain()
+                self._leaving.append(child)
 
     @property
     def failure(self) -> str | None:
