@@ -1,5 +1,6 @@
 """`gt cluster` as a process, for tests."""
 
+import os
 import subprocess
 import sys
 import time
@@ -29,6 +30,21 @@ def runs(pid: int) -> bool:
             return stat.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def words_of(pid: int) -> str:
+    """Return the command line of a process; empty if it has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as line:
+            return line.read().decode(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def processes_of(folder) -> list[int]:
+    """Return the processes whose command line names a folder."""
+    pids = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))]
+    return [of for of in pids if str(folder) in words_of(of) and runs(of) and of != os.getpid()]
 
 
 @pytest.fixture
