@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,13 +84,13 @@ class Adaptive:
     def _run(self) -> None:
         while not self._is_stopped.wait(_EVERY):
             try:
-                report: dict[str, Any] = self._cluster.report()
-                self._cluster._adapt_size(
-                    self._is_stopped,
-                    lambda size, report=report: self._rule.decide(time.monotonic(), size, report),
-                )
+                decide = partial(self._decide, self._cluster.report())
+                self._cluster._adapt_size(self._is_stopped, decide)
             except (RuntimeError, OSError, ValueError) as error:
                 # The scheduler may accept it later.
                 self._cluster.note("adapt", f"the number of workers does not adapt: {error}")
             else:
                 self._cluster.note("adapt", None)
+
+    def _decide(self, report: dict[str, Any], size: int) -> int:
+        return self._rule.decide(time.monotonic(), size, report)

@@ -100,7 +100,7 @@ class Cluster(ReportedCluster):
         """End what a start has left."""
         try:
             self.close()
-        except (ClusterError, OSError) as second:
+        except Exception as second:
             if isinstance(error, Exception):
                 raise ClusterError(f"{error}\n  not all has ended: {second}") from error
 

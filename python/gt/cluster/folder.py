@@ -96,7 +96,7 @@ class ClusterFolder:
         self._lock = lock
 
     def check_key(self) -> None:
-        """Make the key, or check the one that is there.
+        """Make the key, or check the one that exists.
 
         Raises:
             ClusterError: others may use it.

@@ -1,4 +1,4 @@
-"""What `gt cluster` and the owner of a cluster tell each other, in files of its folder."""
+"""Requests of `gt cluster` to the owner of a cluster, and its answers: files of the folder."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ask(folder: Path, size: int, is_owned: Callable[[], bool]) -> None:
 
 
 def asked(folder: Path) -> SizeRequest | None:
-    """Return the request that is there, and take it away."""
+    """Return the request that was made, if one was, and remove it."""
     found = _read(folder / _REQUEST)
     if found is None:
         return None

@@ -25,7 +25,7 @@ def up(record: StartedCluster, timeout: float) -> None:
     """Start a cluster, and print how it is used.
 
     Raises:
-        ClusterError: it is there already, or cannot be started; nothing is left.
+        ClusterError: it exists already, or cannot be started; nothing is left.
     """
     clusters_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     try:

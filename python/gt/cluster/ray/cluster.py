@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -269,13 +270,20 @@ class Ray(Cluster):
         return notes
 
     def _shut_down(self) -> None:
+        if self._pool is None and self._has_files and self._plan.is_kept:
+            # An earlier try has failed, and its actors do not end with the connection.
+            self._connect()
+            assert self._pool is not None
+            with suppress(ValueError):
+                self._pool.find()
         try:
             if self._pool is not None:
                 self._pool.end()
         finally:
             self._disconnect()
-            for name in (_RECORD, "address") if self._has_files else ():
-                (self.folder.path / name).unlink(missing_ok=True)
+        for name in (_RECORD, "address") if self._has_files else ():
+            (self.folder.path / name).unlink(missing_ok=True)
+        self._has_files = False
 
     def _disconnect(self) -> None:
         if self._connection is not None:
