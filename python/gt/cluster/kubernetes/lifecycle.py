@@ -131,11 +131,11 @@ class Lifecycle(Cluster):
         return self._running.notes() if self._running is not None else []
 
     def _shut_down(self) -> None:
+        self._leave()
         self.folder.address.unlink(missing_ok=True)
         if self._running is not None:
             self._running.remove()
-        self._leave()
-        self._running = None
+            self._running = None
         if self._record is not None:
             self._record.remove()
 
