@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from gt.cluster.adaptive import Adaptive, AdaptiveRule
 from gt.cluster.base import Cluster
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.process import ChildProcess
-from gt.cluster.slurm.commands import JobState
+from gt.cluster.slurm.commands import JobState, SlurmRefusal
 from gt.cluster.supervisor import Supervisor, WorkerProgram
 from processes import embedded_only, linux_only, one_engine_only, unsharded_only
 
@@ -211,6 +210,25 @@ def test_the_last_error_is_part_of_the_timeout(tmp_path, monkeypatch):
         cluster.start(timeout=0.1)
 
 
+def test_the_guard_of_slurm_is_dismissed_at_the_end_alone(tmp_path, monkeypatch):
+    refusals = [SlurmRefusal("no answer")]
+
+    def end_jobs(folder):
+        if refusals:
+            raise refusals.pop()
+
+    monkeypatch.setattr("gt.cluster.slurm.cluster.end_jobs", end_jobs)
+    cluster = gt.cluster.Slurm(folder=tmp_path)
+    cluster._folder = cluster._open_folder()
+    pipe = subprocess.PIPE
+    cluster._guard = guard = subprocess.Popen(["cat"], stdin=pipe, stdout=pipe)
+    with pytest.raises(gt.cluster.ClusterError, match="did not end the cluster.*\n  no answer"):
+        cluster.close()
+    assert cluster._guard is guard and guard.poll() is None
+    cluster.close()
+    assert cluster._guard is None and guard.poll() == 0
+
+
 @pytest.mark.parametrize("name", ["a,b", "a\nb", "", "a/b", "-a", 3, "x" * 65])
 def test_names_are_checked(name):
     with pytest.raises(ValueError, match="the name is"):
@@ -229,13 +247,10 @@ def test_attaching_to_nothing_makes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_worker_starts_where_scripts_are_not_searched(tmp_path):
+def test_a_worker_starts_where_scripts_are_not_searched():
     start = Path(gt.__file__).parent / "worker" / "start.py"
-    copied = tmp_path / "first"
-    copied.mkdir()
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(Path(gt.__file__).parents[1])])
+    environment["PYTHONPATH"] = str(Path(gt.__file__).parents[1])
     line = [sys.executable, str(start), "--help"]
     done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60)
     assert done.returncode == 0 and "usage" in done.stdout, done.stderr
-    shutil.rmtree(copied)

@@ -1,10 +1,11 @@
 """`gt cluster up` of the systems that other programs run."""
 
+import os
 import shutil
+import signal
 
 import pytest
 from cluster_command import command, until
-from gt.cluster.down import down
 from gt.cluster.started import read_record
 from processes import embedded_only, linux_only, one_engine_only, run_python, unsharded_only
 from slurm_running import running_slurm
@@ -74,11 +75,13 @@ def test_slurm(slurm, clusters):
     assert "server" in command("logs")[1]
     assert command("down") == (0, "gt cluster: 'slurm' has ended\n")
     assert slurm.active_jobs() == [] and list(clusters.iterdir()) == []
-    # With an owner, as it adapts; then without, as that is killed.
+    # With an owner, as it adapts.
     status, text = command("up", "slurm", "--nodes=1", *small, "--adapt=1:2")
     assert status == 0, text
     record = read_record("slurm")
-    assert record.is_owned()
-    assert "1 workers serve, of 1 node" in command("status")[1]
-    down("slurm")
-    assert slurm.active_jobs() == []
+    assert record.is_owned() and "1 workers serve, of 1 node" in command("status")[1]
+    # Its end is that of its jobs.
+    os.kill(record.process, signal.SIGKILL)
+    until(lambda: not record.is_owned())
+    assert command("down") == (0, "gt cluster: 'slurm' has ended\n")
+    assert slurm.active_jobs() == [] and list(clusters.iterdir()) == []
