@@ -141,6 +141,17 @@ def test_supervised_programs_without_a_log(tmp_path, monkeypatch):
     assert workers.running() == 0
 
 
+def test_a_server_and_workers_that_failed_are_both_notes(tmp_path):
+    program = WorkerProgram(["sh", "-c", "echo no room; exit 3"])
+    with gt.cluster.Local(workers=0, folder=tmp_path) as cluster:
+        cluster._workers._program = lambda _: program
+        cluster.scale(1)
+        until(lambda: "worker 0 failed 3 times (exit status 3)" in cluster.notes())
+        cluster._server.end()
+        until(lambda: "its server has ended" in cluster.notes())
+        assert "  no room" in cluster.status().notes
+
+
 def test_the_output_of_a_program_whose_log_is_gone(tmp_path):
     child = ChildProcess(["sh", "-c", "cat"], key="k", log=tmp_path / "log")
     (tmp_path / "log").unlink()
