@@ -2,12 +2,10 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 
 import gt.cluster
 import pytest
+from cluster_command import command, runs, until
 from gt.cluster import kinds, options
 from gt.cluster.command import main
 from gt.cluster.started import read_record
@@ -15,31 +13,6 @@ from processes import embedded_only, linux_only, one_engine_only, run_python, un
 
 # These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only, linux_only]
-
-
-@pytest.fixture
-def clusters(tmp_path, monkeypatch):
-    """A folder for the clusters of a test; those that it leaves are ended."""
-    folder = tmp_path / "clusters"
-    monkeypatch.setenv("GT_CLUSTERS", str(folder))
-    yield folder
-    for path in folder.glob("*/up.json"):
-        command("down", path.parent.name)
-
-
-def command(*words):
-    """Run `gt cluster`; return the exit status and what it prints."""
-    line = [sys.executable, "-m", "gt", "cluster", *words]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
-def until(condition, limit=30.0):
-    """Wait until a condition holds."""
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.05)
 
 
 def test_up_status_scale_logs_down(clusters):
@@ -53,20 +26,16 @@ def test_up_status_scale_logs_down(clusters):
     assert command("scale", "mine", "2") == (0, "gt cluster: 'mine' is to have 2\n")
     until(lambda: "2 workers serve, of 2 workers" in command("status", "mine")[1])
     assert "gt worker: 1 serves" in command("logs")[1]
+    status, text = command("scale", "mine", "-1")
+    assert status == 2 and "expected 0 or more" in text
     status, text = command("up", "local", "--name", "mine")
     assert status == 1 and "is there already" in text
     # Its processes do not end with the commands, and end with `down`.
     owner = read_record("mine").process
     assert command("down") == (0, "gt cluster: 'mine' has ended\n")
-    assert not os.path.exists(f"/proc/{owner}") or not read_state(owner)
+    assert not runs(owner)
     assert not (clusters / "mine").exists()
     assert command("status") == (0, "gt cluster: there is no cluster\n")
-
-
-def read_state(pid):
-    """Return whether a process runs; a zombie has ended."""
-    with open(f"/proc/{pid}/stat") as stat:
-        return stat.read().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_an_owner_that_was_killed_is_told(clusters):

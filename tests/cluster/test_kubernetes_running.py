@@ -4,11 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import gt
 import pytest
+from cluster_command import command
 from gt.cluster import ClusterError, Kubernetes
+from gt.cluster.command import main
 from kubernetes_cluster import StandIn, is_alive, wait_until
 
 pytest.importorskip("kubernetes", reason="needs pip install 'kubernetes>=37'")
@@ -172,6 +175,17 @@ def test_another_program_attaches_to_one_that_is_kept(here, tmp_path):
     assert here.has_nothing()
     with pytest.raises(ClusterError, match="has no cluster in Kubernetes"):
         Kubernetes.attach(folder)
+
+
+def test_commands_leave_no_copy_of_the_key(here, clusters, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    status, text = command("up", "kubernetes", "--image=gt:1", "--name=kept")
+    assert status == 0, text
+    for words in (["status"], ["logs"], ["scale", "kept", "2"], ["status"]):
+        assert main(words) == 0
+        assert list(tmp_path.glob("gt-cluster-*")) == []
+    assert main(["down"]) == 0
+    assert here.has_nothing() and list(clusters.iterdir()) == []
 
 
 def test_sessions_go_on_with_a_state(here):

@@ -4,52 +4,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import gt
 import gt.cluster
 import pytest
+from cluster_command import processes_of, runs, until, words_of
 from gt.cluster.adaptive import AdaptiveRule
 from gt.cluster.folder import ClusterFolder
 from processes import embedded_only, linux_only, one_engine_only, run_python, unsharded_only
 
 # These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only, linux_only]
-
-
-def alive(pids):
-    """Return those of some processes that run; zombies have ended."""
-
-    def runs(pid):
-        try:
-            with open(f"/proc/{pid}/stat") as stat:
-                return stat.read().rpartition(")")[2].split()[0] != "Z"
-        except FileNotFoundError:
-            return False
-
-    return [pid for pid in pids if runs(pid)]
-
-
-def processes_of(folder):
-    """Return the processes whose command line names a folder."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as line:
-                words = line.read().decode(errors="replace")
-        except OSError:
-            continue
-        if str(folder) in words and int(pid) != os.getpid():
-            found.append(int(pid))
-    return alive(found)
-
-
-def until(condition, limit=30.0):
-    """Wait until a condition holds."""
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.05)
 
 
 def test_a_program_uses_it():
@@ -88,26 +53,20 @@ time.sleep(100)
         assert len(left) == 3
         owner.kill()
         owner.wait()
-        until(lambda: not alive(left), limit=10)
+        until(lambda: not any(map(runs, left)), limit=10)
 
 
 def test_a_killed_worker_comes_back_and_a_killed_server_is_told(tmp_path):
     with gt.cluster.Local(workers=1, folder=tmp_path) as cluster:
         (worker,) = [
-            of for of in processes_of(tmp_path / "address") if "worker/start.py" in words(of)
+            of for of in processes_of(tmp_path / "address") if "worker/start.py" in words_of(of)
         ]
         os.kill(worker, signal.SIGKILL)
         until(lambda: not cluster.status().workers)
         until(lambda: len(cluster.status().workers) == 1)
-        (server,) = [of for of in processes_of(tmp_path / "address") if "gt.server" in words(of)]
+        (server,) = [of for of in processes_of(tmp_path / "address") if "gt.server" in words_of(of)]
         os.kill(server, signal.SIGKILL)
         until(lambda: any("its server has ended" in note for note in cluster.status().notes))
-
-
-def words(pid):
-    """Return the command line of a process."""
-    with open(f"/proc/{pid}/cmdline") as line:
-        return line.read().replace("\0", " ")
 
 
 def test_the_key_is_in_no_command_line_environment_or_log(tmp_path):
@@ -116,7 +75,7 @@ def test_the_key_is_in_no_command_line_environment_or_log(tmp_path):
         pids = processes_of(tmp_path / "address")
         assert len(pids) == 2
         for pid in pids:
-            assert key not in words(pid)
+            assert key not in words_of(pid)
             with open(f"/proc/{pid}/environ") as environment:
                 assert key not in environment.read()
         assert not any(key in text for text in cluster.logs().values())

@@ -249,8 +249,8 @@ def test_an_owner_that_is_killed_leaves_nothing(nodes):
     owner.communicate()
     eventually(lambda: not any(map(ray_nodes.is_running, running)), 5)
     assert ray_nodes.programs_of(name) == []
-    for left in (folder, f"{tempfile.gettempdir()}/gt-ray-{name}"):
-        shutil.rmtree(left)
+    eventually(lambda: not os.path.exists(folder), 5)
+    shutil.rmtree(f"{tempfile.gettempdir()}/gt-ray-{name}")
 
 
 def test_a_kept_cluster_is_found_again(nodes, tmp_path):

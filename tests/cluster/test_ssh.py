@@ -44,7 +44,8 @@ def test_a_command_survives_any_login_shell():
 
 
 def test_the_script_has_all_commands_and_no_key():
-    cluster = gt.cluster.Ssh(["a", "b"], workers_per_host=2, engine="numpy", folder="/f", lease=30)
+    more = {"workers_per_host": 2, "engine": "numpy", "remote_folder": "/f", "lease": 30}
+    cluster = gt.cluster.Ssh(["a", "b"], **more)
     first, *others = cluster.script().splitlines()
     assert first.startswith("ssh a ") and "-m gt.server -H 0.0.0.0 -p 0" in first
     assert "--publish /f/address --workers 4 --key-file - --until-eof --silence 30" in first

@@ -78,11 +78,11 @@ def test_an_interrupted_start_leaves_nothing(hosts):
 @needs_sshd
 def test_a_folder_has_one_cluster(hosts, tmp_path):
     folder = tmp_path / f"{hosts.mark}-folder"
-    with hosts.cluster(1, folder=str(folder)):
+    with hosts.cluster(1, remote_folder=str(folder)):
         with pytest.raises(gt.cluster.ClusterError, match="another cluster has the folder"):
-            hosts.cluster(1, folder=str(folder)).start()
+            hosts.cluster(1, remote_folder=str(folder)).start()
     assert (folder / "logs" / "server.log").exists()
     # The address of a server that was killed is no obstacle.
     (folder / "address").write_text("127.0.0.1:1\n")
-    with hosts.cluster(1, folder=str(folder)) as cluster:
+    with hosts.cluster(1, remote_folder=str(folder)) as cluster:
         assert len(cluster.status().workers) == 1

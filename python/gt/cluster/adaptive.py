@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from gt.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
     from gt.cluster.base import Cluster
@@ -76,18 +75,22 @@ class Adaptive:
         self._thread = threading.Thread(target=self._run, name="gt-adapt", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, *, waits: bool = True) -> None:
         """Leave the cluster at its size."""
         self._is_stopped.set()
-        if threading.current_thread() is not self._thread:
+        if waits and threading.current_thread() is not self._thread:
             self._thread.join(10)
 
     def _run(self) -> None:
         while not self._is_stopped.wait(_EVERY):
-            size = self._cluster.size
-            wanted = self._rule.decide(time.monotonic(), size, self._cluster.report())
-            if wanted != size and not self._is_stopped.is_set():
-                try:
-                    self._cluster._set_size(wanted)
-                except ClusterError:
-                    continue  # The scheduler may accept it later.
+            try:
+                decide = partial(self._decide, self._cluster.report())
+                self._cluster._adapt_size(self._is_stopped, decide)
+            except (RuntimeError, OSError, ValueError) as error:
+                # The scheduler may accept it later.
+                self._cluster.note("adapt", f"the number of workers does not adapt: {error}")
+            else:
+                self._cluster.note("adapt", None)
+
+    def _decide(self, report: dict[str, Any], size: int) -> int:
+        return self._rule.decide(time.monotonic(), size, report)

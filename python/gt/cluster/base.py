@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import abc
 import os
+import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from gt.cluster.adaptive import Adaptive, AdaptiveRule
+from gt.cluster.checks import checked_size
 from gt.cluster.errors import ClusterError
 from gt.cluster.folder import ClusterFolder
-from gt.cluster.status import ClusterStatus, read_status
+from gt.cluster.reported import ReportedCluster
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Cluster(abc.ABC):
+class Cluster(ReportedCluster):
     """A server with workers, which this program starts and ends.
 
         with gt.cluster.Local(workers=2) as cluster:
@@ -28,19 +31,14 @@ class Cluster(abc.ABC):
     the program dies, the class says so.
     """
 
-    #: The name of the system, as in `gt cluster up KIND`.
-    kind: ClassVar[str]
-    #: What `scale` counts.
-    unit: ClassVar[str] = "worker"
-
     def __init__(self, size: int, name: str | None, folder: str | os.PathLike[str] | None):
         """Describe a cluster of a size; nothing is started yet."""
-        self.name = name or f"gt-{os.getpid()}"
-        self._size = checked_size(size, self.unit)
-        self._given_folder = folder
-        self._folder: ClusterFolder | None = None
+        super().__init__(size, name, folder)
         self._adaptive: Adaptive | None = None
         self._owner = os.getpid()
+        # Held while it starts, is scaled or ends.
+        self._lock = threading.RLock()
+        self._is_starting = self._is_closing = False
 
     # What each system does in its own way.
 
@@ -61,37 +59,10 @@ class Cluster(abc.ABC):
         """End everything, also after a start that failed."""
 
     @abc.abstractmethod
-    def _notes(self) -> list[str]:
-        """Return what the scheduler says, or what has failed, a line each."""
-
-    @abc.abstractmethod
     def _failure(self) -> str | None:
         """Return why the cluster cannot start any more, with the program's own words, or None."""
 
-    def logs(self, lines: int | None = None) -> dict[str, str]:
-        """Return the last lines of each process's log, or all, by the name of the process."""
-        return self.folder.read_logs(lines)
-
     # What all do in the same way.
-
-    @property
-    def folder(self) -> ClusterFolder:
-        """Return the folder with the key, the address and the logs."""
-        if self._folder is None:
-            raise ClusterError(
-                f"the {self.kind} cluster '{self.name}' is not started: call start()"
-            )
-        return self._folder
-
-    @property
-    def address(self) -> str:
-        """Return the address for `gt.connect`, which also finds the key."""
-        return f"file://{self.folder.address}"
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether it was started, and not closed since."""
-        return self._folder is not None
 
     def start(self, timeout: float = 120.0) -> Self:
         """Start the server and the workers; return when all serve.
@@ -102,18 +73,36 @@ class Cluster(abc.ABC):
         Raises:
             ClusterError: it cannot be started; nothing is left running.
         """
-        if self.is_running:
-            raise ClusterError(f"the {self.kind} cluster '{self.name}' is started already")
-        folder = self._open_folder()
-        folder.claim()
-        self._folder, self._owner = folder, os.getpid()
-        try:
-            self._launch()
-            self._await_workers(timeout)
-        except BaseException:
-            self.close()
-            raise
+        with self._lock:
+            if self.is_running:
+                raise ClusterError(f"the {self.kind} cluster '{self.name}' is started already")
+            folder = self._open_folder()
+            try:
+                folder.claim()
+                folder.check_key()
+            except BaseException:
+                folder.remove()
+                raise
+            self._folder, self._owner = folder, os.getpid()
+            self._is_starting, self._is_closing, self._last_error = True, False, ""
+            self._troubles.clear()
+            try:
+                self._launch()
+                self._await_workers(timeout)
+            except BaseException as error:
+                self._close_failed(error)
+                raise
+            finally:
+                self._is_starting = False
         return self
+
+    def _close_failed(self, error: BaseException) -> None:
+        """End what a start has left."""
+        try:
+            self.close()
+        except Exception as second:
+            if isinstance(error, Exception):
+                raise ClusterError(f"{error}\n  not all has ended: {second}") from error
 
     def scale(self, size: int) -> None:
         """Set how many workers there are (nodes, pods or hosts, as the class says).
@@ -122,11 +111,10 @@ class Cluster(abc.ABC):
 
         Raises:
             ValueError: the size is negative.
+            ClusterError: it is not started, or cannot be scaled.
         """
         size = checked_size(size, self.unit)
-        if self._adaptive is not None:
-            self._adaptive.stop()
-            self._adaptive = None
+        self._stop_adapting()
         self._set_size(size)
 
     def adapt(self, minimum: int, maximum: int, *, idle: float = 60.0) -> None:
@@ -145,56 +133,36 @@ class Cluster(abc.ABC):
             ValueError: the numbers do not fit.
         """
         rule = AdaptiveRule(minimum, maximum, idle)
-        if self._adaptive is not None:
-            self._adaptive.stop()
-        self._set_size(min(max(self._size, minimum), maximum))
-        self._adaptive = Adaptive(self, rule)
-
-    @property
-    def size(self) -> int:
-        """Return how many workers, nodes, pods or hosts it is to have."""
-        return self._size
-
-    def status(self) -> ClusterStatus:
-        """Return what it has now."""
-        report = self.report()
-        return ClusterStatus(
-            kind=self.kind,
-            name=self.name,
-            address=self._published(),
-            wanted=self._size,
-            unit=self.unit,
-            workers=report.get("workers", []),
-            sessions=report.get("sessions", []),
-            notes=self._notes() if self.is_running else [],
-        )
-
-    def report(self) -> dict[str, Any]:
-        """Return what the server reports, as `gt top --once --json` does; empty without one."""
-        if self._published() is None:
-            return {}
-        try:
-            return read_status(self.address)
-        except ConnectionError:
-            return {}
+        self._stop_adapting()
+        with self._lock:
+            self._set_size(min(max(self._size, minimum), maximum))
+            if self._adaptive is not None:
+                self._adaptive.stop(waits=False)
+            self._adaptive = Adaptive(self, rule)
 
     def close(self) -> None:
         """End the workers, which hand over nothing, and the server. Nothing is left running.
 
-        A forked child does nothing here: the cluster is its parent's.
+        A forked child does nothing here: the cluster is its parent's. If it fails, it can be called
+        again.
+
+        Raises:
+            ClusterError: the scheduler does not end it.
         """
         if os.getpid() != self._owner:
             return
-        if self._adaptive is not None:
-            self._adaptive.stop()
-            self._adaptive = None
-        if self._folder is None:
-            return
-        try:
-            self._shut_down()
-        finally:
-            self._folder.remove()
-            self._folder = None
+        # A start in another thread notices this, and fails.
+        self._is_closing = True
+        self._stop_adapting()
+        with self._lock:
+            if self._adaptive is not None:
+                self._adaptive.stop(waits=False)
+                self._adaptive = None
+            if self._folder is not None:
+                # If that fails, `close` can be called again.
+                self._shut_down()
+                self._folder.remove()
+                self._folder = None
 
     def __enter__(self) -> Self:
         """Start it, unless it is started."""
@@ -220,21 +188,39 @@ class Cluster(abc.ABC):
         """Return the folder of a cluster that starts."""
         return ClusterFolder(self._given_folder)
 
-    def _set_size(self, size: int) -> None:
-        if not self.is_running:
-            raise ClusterError(
-                f"the {self.kind} cluster '{self.name}' is not started: call start()"
-            )
-        self._resize(size)
-        self._size = size
+    def _stop_adapting(self) -> None:
+        # Not while the lock is held: the thread may wait for it.
+        adaptive, self._adaptive = self._adaptive, None
+        if adaptive is not None:
+            adaptive.stop()
 
-    def _published(self) -> str | None:
-        if self._folder is None:
-            return None
-        try:
-            return self._folder.address.read_text().strip() or None
-        except FileNotFoundError:
-            return None
+    def _set_size(self, size: int) -> None:
+        if self._is_starting:
+            raise ClusterError(
+                f"the {self.kind} cluster '{self.name}' is being started: scale it when it is"
+            )
+        with self._lock:
+            if not self.is_running:
+                raise ClusterError(
+                    f"the {self.kind} cluster '{self.name}' is not started: call start()"
+                )
+            self._resize(size)
+            self._size = size
+            self._troubles.pop("size", None)
+
+    def _adapt_size(self, is_stopped: threading.Event, decide: Callable[[int], int]) -> None:
+        """Have the size that a rule decides, unless that has been stopped."""
+        with self._lock:
+            if not is_stopped.is_set():
+                size = self._size
+                wanted = decide(size)
+                if wanted != size:
+                    self._set_size(wanted)
+
+    def _check_open(self) -> None:
+        """Raise a ClusterError if another thread closes the cluster during its start."""
+        if self._is_closing:
+            raise ClusterError(f"the {self.kind} cluster '{self.name}' was closed in its start")
 
     def _expected_workers(self) -> int:
         """Return how many workers serve when the cluster is complete."""
@@ -244,6 +230,7 @@ class Cluster(abc.ABC):
         """Wait until all workers serve, of some seconds of which some have passed."""
         until = time.monotonic() + timeout - waited
         while True:
+            self._check_open()
             serving = len(self.report().get("workers", []))
             if serving >= self._expected_workers() and self._published() is not None:
                 return
@@ -253,18 +240,10 @@ class Cluster(abc.ABC):
                     f"the {self.kind} cluster '{self.name}' did not start: {failure}"
                 )
             if time.monotonic() > until:
-                notes = "".join(f"\n  {note}" for note in self._notes())
+                said = [*self._notes(), *self._last_error.splitlines()]
+                notes = "".join(f"\n  {note}" for note in said)
                 raise ClusterError(
                     f"the {self.kind} cluster '{self.name}' is not complete after {timeout:g} s: "
                     f"{serving} of {self._expected_workers()} workers serve{notes}"
                 )
             time.sleep(0.05)
-
-
-def checked_size(size: int, unit: str) -> int:
-    """Return a number of workers; it is checked."""
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"the number of {unit}s must be an int, not {type(size).__name__}")
-    if size < 0:
-        raise ValueError(f"the number of {unit}s is {size}, expected 0 or more")
-    return size

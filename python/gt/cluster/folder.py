@@ -6,9 +6,12 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
+import weakref
 from pathlib import Path
 
 from gt import _gt
+from gt._guarded import GuardedFolder
 from gt.cluster.errors import ClusterError
 
 
@@ -20,15 +23,18 @@ class ClusterFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None):
-        """Make a folder, or use one that exists; None for a temporary one."""
+        """Make a folder, or use one that exists; None for one that ends with this process."""
         self.is_temporary = path is None
         self._lock: int | None = None
+        self._guard: GuardedFolder | None = None
         if path is None:
             self.path = Path(tempfile.mkdtemp(prefix="gt-cluster-"))
+            self._guard = GuardedFolder(self.path)
         else:
             self.path = Path(path).expanduser().absolute()
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.logs.mkdir(mode=0o700, exist_ok=True)
+        _FOLDERS.add(self)
 
     @property
     def key(self) -> Path:
@@ -89,10 +95,59 @@ class ClusterFolder:
             ) from None
         self._lock = lock
 
-    def remove(self) -> None:
-        """Leave the folder, and remove it if it is temporary."""
+    def check_key(self) -> None:
+        """Make the key, or check the one that exists.
+
+        Raises:
+            ClusterError: others may use it.
+        """
+        if self.key.stat().st_mode & 0o077:
+            raise ClusterError(
+                f"{self.key} is not safe: others may use it; make it private with chmod 600"
+            )
+
+    def release(self) -> None:
+        """Leave the folder as it is."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def remove(self) -> None:
+        """Leave the folder, and remove it if it is temporary."""
+        self.release()
         if self.is_temporary:
             shutil.rmtree(self.path, ignore_errors=True)
+        if self._guard is not None:
+            self._guard.end()
+            self._guard = None
+
+    def forget(self) -> None:
+        """Close what a forked child has inherited: the folder is its parent's."""
+        self.release()
+        if self._guard is not None:
+            self._guard.forget()
+            self._guard = None
+
+
+def write_text(path: Path, text: str, mode: int = 0o666) -> None:
+    """Write a file that readers see as a whole or not at all.
+
+    Args:
+        path: the file.
+        text: all that is in it.
+        mode: its permissions, less those that the process's mask takes.
+    """
+    draft = path.with_name(f".{path.name}-{os.getpid()}-{threading.get_ident()}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(file, "w") as out:
+        out.write(text)
+    draft.replace(path)
+
+
+def _forget_all() -> None:
+    for folder in list(_FOLDERS):
+        folder.forget()
+
+
+_FOLDERS: weakref.WeakSet[ClusterFolder] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_forget_all)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
 from gt.cluster.kubernetes import Kubernetes
@@ -33,3 +38,27 @@ def find(name: str) -> type[Cluster]:
         raise ClusterError(
             f"there is no kind of cluster '{name}': there are {', '.join(_ALL)}"
         ) from None
+
+
+#: The file in the folder of a cluster by which its kind attaches to it.
+_RECORDS = {"cluster.json": "slurm", "ray.json": "ray", "kubernetes.json": "kubernetes"}
+
+
+def kept_in(folder: Path) -> str | None:
+    """Return the kind of the cluster that a folder's files lead to, or None."""
+    return next((kind for name, kind in _RECORDS.items() if (folder / name).exists()), None)
+
+
+@contextmanager
+def attached(kind: str, folder: Path) -> Iterator[Any]:
+    """Yield the cluster in a folder, which another program has started; detach from it after that.
+
+    Raises:
+        ClusterError: there is none, or it cannot be reached.
+    """
+    named: Any = find(kind)
+    cluster = named.attach(folder)
+    try:
+        yield cluster
+    finally:
+        cluster.detach()

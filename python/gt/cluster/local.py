@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from gt.cluster.base import Cluster
 from gt.cluster.devices import device_environment, gpus, memory_part
@@ -58,7 +59,8 @@ class Local(Cluster):
         super().__init__(workers, name, folder)
         self._server_options = list(server_options)
         count = max(workers, 1)
-        threads = threads or max(1, (os.cpu_count() or 1) // count)
+        if threads is None:
+            threads = max(1, (os.cpu_count() or 1) // count)
         if memory is None and not gpus():
             memory = str(memory_part(count))
         self._options = WorkerOptions(engine, threads, memory, worker_options)
@@ -67,7 +69,8 @@ class Local(Cluster):
 
     def script(self) -> str:
         """Return the commands that `start` runs."""
-        path = self._folder.address if self._folder else "FOLDER/address"
+        given = "FOLDER" if self._given_folder is None else self._given_folder
+        path = self._folder.address if self._folder else Path(given).expanduser() / "address"
         commands = [
             self._server_command(str(path)),
             *(self._program(number, str(path)).command for number in range(self.size)),
@@ -102,14 +105,22 @@ class Local(Cluster):
         assert self._workers is not None
         self._workers.scale(size)
 
+    def _server_failure(self) -> str | None:
+        server = self._server
+        if server is None or server.exit_status() is None:
+            return None
+        return f"its server has ended{said(server.output())}"
+
+    def _worker_failure(self) -> str | None:
+        workers = self._workers
+        return workers.failure if workers is not None else None
+
     def _failure(self) -> str | None:
-        if self._server is not None and self._server.exit_status() is not None:
-            return f"its server has ended{said(self._server.output())}"
-        return self._workers.failure if self._workers else None
+        return self._server_failure() or self._worker_failure()
 
     def _notes(self) -> list[str]:
-        failure = self._failure()
-        return failure.splitlines() if failure else []
+        found = [self._server_failure(), self._worker_failure()]
+        return [line for text in found if text is not None for line in text.splitlines()]
 
     def _shut_down(self) -> None:
         if self._server is not None:

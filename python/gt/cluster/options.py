@@ -9,6 +9,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gt._processes import at_least
 from gt.cluster.base import Cluster
 
 #: Arguments that the command sets itself.
@@ -33,7 +34,7 @@ def arguments(kind: type[Cluster]) -> dict[str, dict[str, Any]]:
     """Return how argparse reads each argument of a class that is an option."""
     hints = typing.get_type_hints(kind.__init__)
     names = inspect.signature(kind.__init__).parameters
-    found = {name: _settings(hints[name]) for name in names if name not in _OWN}
+    found = {name: _settings(name, hints[name]) for name in names if name not in _OWN}
     return {name: settings for name, settings in found.items() if settings is not None}
 
 
@@ -48,7 +49,7 @@ def given(args: argparse.Namespace, kind: type[Cluster]) -> dict[str, Any]:
     }
 
 
-def _settings(hint: Any) -> dict[str, Any] | None:
+def _settings(name: str, hint: Any) -> dict[str, Any] | None:
     """Return how argparse reads a value of a type; None for a type that no option has."""
     choices = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     plain = [choice for choice in choices if choice is not type(None)]
@@ -56,10 +57,15 @@ def _settings(hint: Any) -> dict[str, Any] | None:
         origin = typing.get_origin(choice) or choice
         if origin is bool:
             return {"action": argparse.BooleanOptionalAction}
+        # Values that are no texts cannot be given in a command line.
+        is_text = typing.get_args(choice)[-1:] == (str,)
         if isinstance(origin, type) and issubclass(origin, Mapping):
-            return {"action": "append", "type": _pair, "metavar": "NAME=VALUE"}
+            pairs = {"action": "append", "type": _pair, "metavar": "NAME=VALUE"}
+            return pairs if is_text else None
         if origin in (list, tuple) or origin is Sequence:
-            return {"action": "append"}
+            return {"action": "append"} if is_text else None
+    if name == "threads":
+        return {"type": at_least(1), "metavar": "N"}
     if str in plain:
         return {"type": str}
     for number in (int, float):

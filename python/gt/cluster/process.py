@@ -28,13 +28,15 @@ class ChildProcess:
         """Start a program with the options `--key-file -` and `--until-eof`."""
         self.log = log
         self._start = log.stat().st_size if log.exists() else 0
+        # It would win over the key of this cluster.
+        inherited = {name: value for name, value in os.environ.items() if name != "GT_KEY"}
         with log.open("ab") as out:
             self._process = subprocess.Popen(
                 [*command, "--key-file", "-", "--until-eof"],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=out,
-                env={**os.environ, **(environment or {})},
+                env={**inherited, **(environment or {})},
                 # A Ctrl-C in the terminal is for the program of the user.
                 start_new_session=True,
             )
@@ -59,10 +61,13 @@ class ChildProcess:
         return status
 
     def output(self) -> str:
-        """Return what it has written."""
-        with self.log.open("rb") as log:
-            log.seek(self._start)
-            return log.read().decode(errors="replace")
+        """Return what it has written; nothing if its log was removed."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(self._start)
+                return log.read().decode(errors="replace")
+        except OSError:
+            return ""
 
     def drain(self) -> None:
         """Have it end in good order: a worker hands over what it has.

@@ -20,6 +20,11 @@ class WorkerOptions:
     memory: str | None = None
     more: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        """Check the number of threads."""
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads is {self.threads}, expected 1 or more")
+
     def arguments(self) -> list[str]:
         """Return them as arguments of `gt worker`."""
         named = {"--backend": self.engine, "--threads": self.threads, "--memory": self.memory}

@@ -74,7 +74,8 @@ class Supervisor:
         self._lock = threading.Lock()
         self._places: dict[int, _Place] = {}
         self._leaving: list[ChildProcess] = []
-        self._failure: str | None = None
+        #: Why workers were given up, by their numbers.
+        self._failures: dict[int, str] = {}
         self._is_ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gt-supervisor", daemon=True)
         self._thread.start()
@@ -82,24 +83,34 @@ class Supervisor:
     def scale(self, size: int) -> None:
         """Start workers, or drain those with the highest numbers, so that there are as many."""
         with self._lock:
+            if self._is_ended.is_set():
+                return
             for number in range(size):
                 if number not in self._places or self._places[number].has_stopped:
                     self._places[number] = _Place()
+                    self._failures.pop(number, None)
                     self._start(number)
-            for number in [number for number in self._places if number >= size]:
-                child = self._places.pop(number).child
-                if child is not None:
-                    child.drain()
-                    self._leaving.append(child)
+            # Why those failed that are not wanted any more is of no interest.
+            self._failures = {of: words for of, words in self._failures.items() if of < size}
+            self._drain_from(size)
 
     def drain(self) -> None:
         """Have all workers hand over what they have, and end."""
-        self.scale(0)
+        with self._lock:
+            self._drain_from(0)
+
+    def _drain_from(self, size: int) -> None:
+        for number in [number for number in self._places if number >= size]:
+            child = self._places.pop(number).child
+            if child is not None:
+                child.drain()
+                self._leaving.append(child)
 
     @property
     def failure(self) -> str | None:
-        """Return why a worker was given up, with its own words, or None."""
-        return self._failure
+        """Return why the workers were given up that were, with their own words, or None."""
+        with self._lock:
+            return "\n".join(self._failures.values()) or None
 
     def running(self) -> int:
         """Return how many workers run, also those that are leaving."""
@@ -114,7 +125,8 @@ class Supervisor:
 
     def end(self) -> None:
         """End all workers now, and wait until they have. May be called twice."""
-        self._is_ended.set()
+        with self._lock:
+            self._is_ended.set()
         self._thread.join()
         with self._lock:
             children = [place.child for place in self._places.values()] + self._leaving
@@ -148,23 +160,31 @@ class Supervisor:
         if status == 0:
             place.has_stopped = True
             return
-        if now - place.since >= _STARTED_AFTER:
-            place.failures = 0
-        place.failures += 1
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         words = said(place.child.output())
         place.child.end()
         place.child = None
+        if now - place.since >= _STARTED_AFTER:
+            place.failures = 0
+        self._note_failure(number, place, f"({how}){words}")
+
+    def _note_failure(self, number: int, place: _Place, words: str) -> None:
+        place.failures += 1
         if place.failures >= _TRIES:
             place.has_stopped = True
-            self._failure = f"worker {number} failed {place.failures} times ({how}){words}"
+            self._failures[number] = f"worker {number} failed {place.failures} times {words}"
         else:
-            place.next_start = now + min(_PAUSE[0] * 2 ** (place.failures - 1), _PAUSE[1])
+            pause = min(_PAUSE[0] * 2 ** (place.failures - 1), _PAUSE[1])
+            place.next_start = time.monotonic() + pause
 
     def _start(self, number: int) -> None:
         program, place = self._program(number), self._places[number]
         log = self._logs / f"{self._prefix}{number}.log"
-        place.child = ChildProcess(
-            program.command, key=self._key, log=log, environment=program.environment
-        )
         place.since = time.monotonic()
+        try:
+            place.child = ChildProcess(
+                program.command, key=self._key, log=log, environment=program.environment
+            )
+        except OSError as error:
+            # Its log cannot be written, or the system has no room for a process.
+            self._note_failure(number, place, f"({error})")

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gt.session.ssh_child import GuardedFolder, GuardedSsh
+from gt._guarded import GuardedFolder
+from gt.session.ssh_child import GuardedSsh
 
 #: How long a login may take, in seconds: without a terminal, and with one, where ssh asks.
 _LOGIN_WITHIN = (45.0, 180.0)

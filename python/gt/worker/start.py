@@ -30,5 +30,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)
+    # Python may be set not to search the script's folder.
+    if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
+        sys.path.pop(0)
     sys.exit(main())

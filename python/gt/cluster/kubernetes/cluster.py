@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gt import _gt
@@ -168,8 +169,7 @@ class Kubernetes(Lifecycle):
             cluster = gt.cluster.Kubernetes.attach("training")
             print(cluster.status())
         """
-        source = ClusterFolder(folder)
-        record = Record.read(source.path)
+        record = Record.read(Path(folder).expanduser().absolute())
         arguments = dict(record.arguments)
         keep = arguments.pop("keep")
         cluster = cls(**arguments)
@@ -177,9 +177,9 @@ class Kubernetes(Lifecycle):
         if keep:
             cluster._settings = replace(cluster._settings, lease=None)
         running = cluster._connected(record.made)
-        cluster._folder = ClusterFolder(None)
         try:
-            shutil.copy2(source.key, cluster._folder.path / "key")
+            cluster._folder = ClusterFolder(None)
+            shutil.copy2(record.folder / "key", cluster._folder.path / "key")
             cluster._size = running.size()
             cluster._publish()
         except BaseException:

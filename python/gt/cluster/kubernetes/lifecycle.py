@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
+from gt.cluster.folder import write_text
 from gt.cluster.kubernetes.api import KubernetesApi
 from gt.cluster.kubernetes.exits import ending_with_program
 from gt.cluster.kubernetes.manifest import parsed
@@ -85,6 +85,7 @@ class Lifecycle(Cluster):
 
     def _await(self, what: str, is_true: Callable[[], bool]) -> None:
         while not is_true():
+            self._check_open()
             failure = self._failure()
             if failure is not None:
                 raise ClusterError(f"the kubernetes cluster '{self.name}' did not start: {failure}")
@@ -101,9 +102,7 @@ class Lifecycle(Cluster):
         address = self._started().address()
         if address is None:
             return False
-        draft = self.folder.address.with_name(f".address-{os.getpid()}")
-        draft.write_text(address + "\n")
-        draft.replace(self.folder.address)
+        write_text(self.folder.address, f"{address}\n")
         return True
 
     def _started(self) -> Running:
@@ -133,10 +132,10 @@ class Lifecycle(Cluster):
 
     def _shut_down(self) -> None:
         self._leave()
-        running, self._running = self._running, None
         self.folder.address.unlink(missing_ok=True)
-        if running is not None:
-            running.remove()
+        if self._running is not None:
+            self._running.remove()
+            self._running = None
         if self._record is not None:
             self._record.remove()
 

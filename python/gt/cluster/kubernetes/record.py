@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gt.cluster.errors import ClusterError
+from gt.cluster.folder import write_text
 from gt.cluster.kubernetes.removal import Made
 
 _NAME = "kubernetes.json"
@@ -42,7 +43,7 @@ class Record:
         """Write it to the folder."""
         made = [[of.kind, of.name, of.uid] for of in self.made]
         text = json.dumps({"arguments": self.arguments, "made": made}, default=list)
-        (self.folder / _NAME).write_text(text)
+        write_text(self.folder / _NAME, text)
 
     def remove(self) -> None:
         """Remove it from the folder."""

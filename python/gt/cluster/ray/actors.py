@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from gt.cluster.devices import memory_part
+from gt.cluster.folder import write_text
 from gt.cluster.process import ChildProcess
 from gt.cluster.programs import server_command, worker_command
 from gt.cluster.ray.awaited import Awaited
 from gt.cluster.ray.child import environment
-from gt.cluster.ray.node_folder import write_text
 from gt.cluster.ray.program_actor import EVERY, NEWS, Membership, ProgramActor
 
 #: How often a worker asks whether its node is being drained, in seconds.

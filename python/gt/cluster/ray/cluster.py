@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 from gt import _gt
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError, said
-from gt.cluster.folder import ClusterFolder
+from gt.cluster.folder import ClusterFolder, write_text
 from gt.cluster.programs import WorkerOptions
 from gt.cluster.ray.connection import Connection
-from gt.cluster.ray.node_folder import write_text
 from gt.cluster.ray.plan import STRATEGIES, Plan
 from gt.cluster.ray.probe import Probe
 from gt.cluster.ray.room import asks_too_much, refusal
@@ -159,6 +159,8 @@ class Ray(Cluster):
         if self._pool is not None:
             self._pool.release()
         self._disconnect()
+        if self._folder is not None:
+            self._folder.release()
         self._folder = None
 
     def script(self) -> str:
@@ -224,6 +226,7 @@ class Ray(Cluster):
         assert self._pool is not None and self._connection is not None
         ray, first = self._connection.ray, self._pool.groups.first
         while first is not None and not first.is_ready():
+            self._check_open()
             is_over = time.monotonic() - since > timeout
             is_local = self._connection.is_local
             if is_over or (is_local and asks_too_much(ray, self._plan, self.size)):
@@ -233,6 +236,7 @@ class Ray(Cluster):
         try:
             probe = Probe(ray, first, self._plan.actor_environment())
             while not probe.is_answered():
+                self._check_open()
                 if time.monotonic() - since > timeout:
                     raise ClusterError(
                         f"the ray cluster '{self.name}' is not complete after {timeout:g} s: "
@@ -266,13 +270,20 @@ class Ray(Cluster):
         return notes
 
     def _shut_down(self) -> None:
+        if self._pool is None and self._has_files and self._plan.is_kept:
+            # An earlier try has failed, and its actors do not end with the connection.
+            self._connect()
+            assert self._pool is not None
+            with suppress(ValueError):
+                self._pool.find()
         try:
             if self._pool is not None:
                 self._pool.end()
         finally:
             self._disconnect()
-            for name in (_RECORD, "address") if self._has_files else ():
-                (self.folder.path / name).unlink(missing_ok=True)
+        for name in (_RECORD, "address") if self._has_files else ():
+            (self.folder.path / name).unlink(missing_ok=True)
+        self._has_files = False
 
     def _disconnect(self) -> None:
         if self._connection is not None:

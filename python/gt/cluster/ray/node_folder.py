@@ -76,13 +76,6 @@ class NodeFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file that readers see as a whole or not at all."""
-    draft = path.with_name(f".{path.name}-{os.getpid()}")
-    draft.write_text(text)
-    draft.replace(path)
-
-
 def _sweep(parent: Path) -> None:
     """Remove the folders of this user that no actor has locked for long."""
     for folder in parent.glob(f"{_PREFIX}*"):

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError, said
@@ -21,9 +21,6 @@ from gt.cluster.slurm.end import end_jobs
 from gt.cluster.slurm.record import ClusterRecord, JobRecord, changed_record, read_record
 from gt.cluster.slurm.refusals import why_refused
 from gt.cluster.slurm.script import JobRequest
-
-if TYPE_CHECKING:
-    pass
 
 #: How often SLURM is asked for the states of jobs, in seconds.
 _EVERY = 1.0
@@ -157,6 +154,12 @@ class Slurm(Cluster):
         cluster._size = record.size
         return cluster
 
+    def detach(self) -> None:
+        """Leave the cluster running; one that is not kept ends with the program that began it."""
+        if self._folder is not None:
+            self._folder.release()
+        self._folder = None
+
     def script(self) -> str:
         """Return the script that `start` submits with `sbatch`."""
         folder = str(self._folder.path) if self._folder else str(self._given_folder or "FOLDER")
@@ -183,8 +186,6 @@ class Slurm(Cluster):
 
     def _launch(self) -> None:
         folder, self._size = self.folder, self._nodes
-        if folder.key.stat().st_mode & 0o077:
-            raise ClusterError(f"others may read the key in {folder.path}")
         record = ClusterRecord(
             name=self.name,
             arguments=self._arguments,
@@ -293,11 +294,11 @@ class Slurm(Cluster):
         except FileNotFoundError:
             pass  # It was not begun.
         except SlurmRefusal as refusal:
+            # The guard ends the jobs with this program, unless `close` succeeds before.
             raise ClusterError(
                 f"SLURM did not end the cluster '{self.name}'{said(str(refusal))}"
             ) from None
-        finally:
-            guard, self._guard = self._guard, None
-            if guard is not None:
-                guard.communicate(b"done\n", timeout=_GUARD_LIMIT)
-            self._states = {}
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.communicate(b"done\n", timeout=_GUARD_LIMIT)
+        self._states = {}

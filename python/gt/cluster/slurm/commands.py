@@ -75,7 +75,8 @@ class JobState:
     @property
     def is_hopeless(self) -> bool:
         """Return whether it waits for something that does not happen by itself."""
-        return self.is_pending and self.reason in _HOPELESS
+        is_limit = self.reason.endswith("PerJobLimit")
+        return self.is_pending and (is_limit or self.reason in _HOPELESS)
 
     def __str__(self) -> str:
         """Return a short text."""

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gt.cluster.folder import write_text
+
 #: How often a living program renews its lease, in seconds.
 LEASE_EVERY = 1.0
 
@@ -69,11 +71,7 @@ class ClusterRecord:
 
     def write(self, folder: Path) -> None:
         """Write it into a folder. Readers see the earlier one or this one."""
-        draft = folder / f".cluster-{os.getpid()}"
-        with draft.open("w") as file:
-            json.dump(asdict(self), file, indent=1)
-        draft.chmod(0o600)
-        draft.replace(record_path(folder))
+        write_text(record_path(folder), json.dumps(asdict(self), indent=1), mode=0o600)
 
     def add(self, nodes: int) -> JobRecord:
         """Return a further job, which is not submitted yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import socket
@@ -10,6 +11,7 @@ from typing import Any
 
 from gt.cluster.base import Cluster
 from gt.cluster.errors import ClusterError
+from gt.cluster.folder import write_text
 from gt.cluster.programs import WorkerOptions
 from gt.cluster.ssh.commands import RemotePython, labels
 from gt.cluster.ssh.event_loop import EventLoop
@@ -44,8 +46,9 @@ class Ssh(Cluster):
         threads: the threads of each worker; the machine's, divided equally, if it is None.
         memory: the memory for the tensors of each worker, such as "16GB"; None for equal parts.
         name: the name of the cluster in messages and folders.
-        folder: where the logs are on the hosts; None for a new one in ~/.cache/gt/clusters, which
-            is removed at the end.
+        folder: where key and address are on this machine; a temporary folder if it is None.
+        remote_folder: where the logs are on the hosts; None for a new one in ~/.cache/gt/clusters,
+            which is removed at the end.
         listen: the address of the server's host at which the server listens; workers reach it.
         tunnel: whether this program reaches the server through ssh; None where it cannot directly.
         lease: the seconds after which all ends when the hosts do not hear of this program, because
@@ -73,7 +76,8 @@ class Ssh(Cluster):
         threads: int | None = None,
         memory: str | None = None,
         name: str | None = None,
-        folder: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        remote_folder: str | None = None,
         listen: str = "0.0.0.0",
         tunnel: bool | None = None,
         lease: float | None = 60.0,
@@ -91,7 +95,7 @@ class Ssh(Cluster):
         server = hosts[0] if server_host is None else server_host
         if server not in hosts:
             raise ValueError(f"server_host is '{server}', expected one of {', '.join(hosts)}")
-        super().__init__(len(hosts), name, None)
+        super().__init__(len(hosts), name, folder)
         runner = RemotePython(python, dict(environment or {}))
         all_hosts = [
             SshHost(host, label, runner, connect or {})
@@ -102,8 +106,8 @@ class Ssh(Cluster):
             hosts=all_hosts,
             server_host=all_hosts[list(hosts).index(server)],
             python=runner,
-            folder=folder or f"~/.cache/gt/clusters/{readable}-{secrets.token_hex(4)}",
-            is_own_folder=folder is None,
+            folder=remote_folder or f"~/.cache/gt/clusters/{readable}-{secrets.token_hex(4)}",
+            is_own_folder=remote_folder is None,
             workers_per_host=workers_per_host,
             listen=listen,
             lease=lease,
@@ -149,9 +153,7 @@ class Ssh(Cluster):
             raise ClusterError(
                 f"the ssh cluster '{self.name}' did not start: {error}"
             ) from error.__cause__
-        draft = self.folder.path / "address-new"
-        draft.write_text(f"{self._local_address(loop, run)}\n")
-        draft.rename(address)
+        write_text(address, f"{self._local_address(loop, run)}\n")
 
     def _local_address(self, loop: EventLoop, run: SshRun) -> str:
         """Return the address at which this program reaches the server."""
@@ -169,6 +171,18 @@ class Ssh(Cluster):
         except OSError:
             return False
         return True
+
+    def adapt(self, minimum: int, maximum: int, *, idle: float = 60.0) -> None:
+        """From now on, have as many hosts as there is work for, as `Cluster.adapt` describes.
+
+        Raises:
+            ValueError: the numbers do not fit, or there are not as many hosts.
+        """
+        if maximum > len(self._plan.hosts):
+            raise ValueError(
+                f"adapt: maximum is {maximum}, but there are {len(self._plan.hosts)} hosts"
+            )
+        super().adapt(minimum, maximum, idle=idle)
 
     def _resize(self, size: int) -> None:
         hosts = self._plan.hosts
