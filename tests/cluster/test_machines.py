@@ -97,7 +97,7 @@ def test_training_has_the_bits_of_one_process(lab):
 
 
 def test_a_cable_is_pulled(lab):
-    """The workers behind it are lost, and training goes on with the same bits."""
+    """The workers behind it are lost, and training continues with the same bits."""
     with gt.Session(f"file://{lab.folder.address}"):
         training = Training()
         for _ in range(3):

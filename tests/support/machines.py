@@ -151,7 +151,7 @@ class Machines:
         run(*inner, "link", "set", "lo", "up")
 
     def start(self, workers: int, *options: str) -> None:
-        """Start so many workers on each machine."""
+        """Start a number of workers on each machine."""
         server, key = self.folder.address.read_text().strip(), self.folder.key.read_text().strip()
         for at, machine in enumerate(self.all):
             for number in range(workers):

@@ -5,6 +5,8 @@
 //! are two.) All workers of a cluster have the same key pair, which proves to each end that the other
 //! is a worker.
 
+mod sockets;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -12,18 +14,17 @@ use bytes::Bytes;
 use gt_ir::WorkerId;
 use gt_ir::message::Role;
 use rustc_hash::FxHashMap;
-use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
+use zmq::{Context, PollEvents, Socket, SocketEvent};
 
 use crate::address::Address;
 use crate::dealer::Wakeup;
 use crate::descriptors::{self, Refusals, during};
 use crate::error::NetError;
 use crate::gatekeeper::Gatekeeper;
-use crate::keys::{Key, KeyPair};
+use crate::keys::Key;
 use crate::monitor;
 use crate::parts::{self, Assembly};
-use crate::server::{LinkId, notify_of_lost_links, send_part, set_option, to_bytes};
-use crate::{HEARTBEAT, SILENCE};
+use crate::server::{LinkId, send_part, set_option, to_bytes};
 
 /// The time limit for the connection to another worker's machine, which answers by itself.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -111,18 +112,9 @@ impl PeerLinks {
         let host = host.map_or_else(|| server.own_host(), str::to_string);
         let is_v6 = host.contains(':');
         let host = if is_v6 { format!("[{host}]") } else { host };
-        let accepting = open(&context, pair.as_ref(), true, is_v6)?;
-        let dialing = open(&context, pair.as_ref(), false, is_v6)?;
-        let watch = || -> zmq::Result<Socket> {
-            dialing.monitor(MONITOR, EVENTS)?;
-            let monitor = context.socket(SocketType::PAIR)?;
-            // A full monitor would stop all links.
-            monitor.set_rcvhwm(0)?;
-            monitor.set_linger(0)?;
-            monitor.connect(MONITOR)?;
-            Ok(monitor)
-        };
-        let monitor = watch().map_err(during("watching the links to other workers"))?;
+        let accepting = sockets::open(&context, pair.as_ref(), true, is_v6)?;
+        let dialing = sockets::open(&context, pair.as_ref(), false, is_v6)?;
+        let monitor = sockets::watch(&context, &dialing)?;
         accepting.bind(&format!("tcp://{host}:*")).map_err(|error| NetError::Listening {
             address: format!("{host} for other workers"),
             error,
@@ -381,56 +373,6 @@ impl Drop for PeerLinks {
     fn drop(&mut self) {
         monitor::stop(&mut self.dialing);
     }
-}
-
-/// The endpoint of the events of the links that this worker opens.
-const MONITOR: &str = "inproc://monitor-of-peers";
-
-/// The events that are watched.
-const EVENTS: i32 = SocketEvent::CONNECTED as i32
-    | SocketEvent::HANDSHAKE_SUCCEEDED as i32
-    | SocketEvent::HANDSHAKE_FAILED_AUTH as i32
-    | SocketEvent::HANDSHAKE_FAILED_PROTOCOL as i32
-    | SocketEvent::HANDSHAKE_FAILED_NO_DETAIL as i32
-    | SocketEvent::DISCONNECTED as i32
-    | SocketEvent::CLOSED as i32;
-
-/// Opens a socket for links, as the end that accepts them or as the one that opens them.
-fn open(
-    context: &Context,
-    pair: Option<&KeyPair>,
-    accepts: bool,
-    is_v6: bool,
-) -> Result<Socket, NetError> {
-    let mut socket = context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
-    let setup = || -> zmq::Result<()> {
-        socket.set_linger(0)?;
-        socket.set_maxmsgsize(parts::LONGEST)?;
-        socket.set_handshake_ivl(HANDSHAKE_LIMIT.as_millis() as i32)?;
-        socket.set_heartbeat_ivl(HEARTBEAT)?;
-        socket.set_heartbeat_timeout(SILENCE)?;
-        socket.set_rcvhwm(parts::UNDER_WAY)?;
-        socket.set_sndhwm(0)?;
-        socket.set_backlog(1024)?;
-        socket.set_router_mandatory(true)?;
-        // Messages in flight on a lost link are lost, so the link is given up, not reconnected.
-        socket.set_reconnect_ivl(-1)?;
-        socket.set_ipv6(is_v6)?;
-        if let Some(pair) = pair {
-            if accepts {
-                socket.set_curve_server(true)?;
-                socket.set_zap_domain("gt")?;
-            } else {
-                socket.set_curve_serverkey(&pair.public)?;
-                socket.set_curve_publickey(&pair.public)?;
-            }
-            socket.set_curve_secretkey(&pair.secret)?;
-        }
-        Ok(())
-    };
-    setup().map_err(during("setting up the socket"))?;
-    notify_of_lost_links(&mut socket)?;
-    Ok(socket)
 }
 
 /// The id of the link with a number that this worker opens. ZeroMQ's own ids, of links that others
