@@ -147,6 +147,7 @@ PARAMETERS = {
     "name": "str",
     "of": "str | None",
     "options": "Any",
+    "run_server.on_ready": "Callable[[str, str], object]",
     "on_ready": "Callable[[], object]",
     "run_worker.on_ready": "Callable[[str, int | None, int | None], object]",
     "connect.name": "str | None",
