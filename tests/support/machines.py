@@ -30,11 +30,25 @@ def missing() -> str | None:
     for program in ("ip", "unshare"):
         if shutil.which(program) is None:
             return f"there is no `{program}` (apt-get install iproute2 util-linux)"
-    name = f"gtprobe{os.getpid()}"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        return f"network namespaces cannot be made: {made.stderr.strip()}"
-    run("ip", "netns", "delete", name)
+    name = f"gtp{os.getpid() % 1000000}"
+    inner = ("ip", "netns", "exec", name)
+    unshare = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "true")
+    tries = [
+        ("ip", "netns", "add", name),
+        ("ip", "link", "add", f"{name}b", "type", "bridge"),
+        ("ip", "link", "add", f"{name}c", "type", "veth", "peer", "name", "e0", "netns", name),
+        ("ip", "link", "set", f"{name}c", "master", f"{name}b"),
+        ("ip", "-n", name, "route", "add", "blackhole", "192.0.2.1"),
+        (*inner, *unshare),
+    ]
+    try:
+        for command in tries:
+            made = subprocess.run(command, capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                return f"`{' '.join(command)}` fails here: {made.stderr.strip()}"
+    finally:
+        for undo in (("netns", "delete", name), ("link", "delete", f"{name}b")):
+            subprocess.run(["ip", *undo], capture_output=True, check=False)
     return None
 
 
