@@ -22,9 +22,6 @@ use crate::{HEARTBEAT, SILENCE};
 /// waking a processor takes as long as a round trip through three processes.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// If the processor comes back only after this long, many processes want it.
-const CONTENDED: Duration = Duration::from_micros(100);
-
 /// The shortest time for which a socket can sleep.
 const LEAST: Duration = Duration::from_millis(1);
 
@@ -257,12 +254,7 @@ impl DealerLink {
             if wake.is_ready() {
                 return Ok(None);
             }
-            let before = Instant::now();
             std::thread::yield_now();
-            // Others want the processor: each look would cost them more than a wakeup costs this one.
-            if !is_short && before.elapsed() > CONTENDED {
-                break;
-            }
         }
         if is_short {
             self.check()?;

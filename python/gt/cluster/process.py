@@ -41,12 +41,8 @@ class ChildProcess:
                 start_new_session=True,
             )
         _CHILDREN.add(self)
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(key.encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # It has ended already: its log says why.
+        # If it has ended already, its log says why.
+        send_line(self._process, key)
 
     @property
     def pid(self) -> int:
@@ -75,20 +71,11 @@ class ChildProcess:
         It is asked by its standard input: a scheduler may send it SIGTERM at the same time, and a
         second one would end it at once.
         """
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(f"{DRAIN}\n".encode())
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # It has ended already, or ends now.
+        send_line(self._process, DRAIN)
 
     def end(self) -> None:
         """Have it end now; :meth:`wait` waits until it has."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.close()
-        except BrokenPipeError:
-            pass
+        end_input(self._process)
 
     def wait(self, limit: float) -> None:
         """Wait until it has ended; after the limit in seconds it is killed."""
@@ -97,6 +84,25 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def send_line(process: subprocess.Popen[bytes], line: str) -> None:
+    """Write a line to a program's standard input, unless it has ended."""
+    assert process.stdin is not None
+    try:
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
+    except (BrokenPipeError, ValueError):
+        pass
+
+
+def end_input(process: subprocess.Popen[bytes]) -> None:
+    """End a program's standard input."""
+    assert process.stdin is not None
+    try:
+        process.stdin.close()
+    except BrokenPipeError:
+        pass
 
 
 def _forget_all() -> None:

@@ -2,7 +2,7 @@
 
 use gt_ir::chain::{self, Combined};
 use gt_ir::exchange::{Hop, KeptBlock, Parts};
-use gt_ir::layout::{Layout, Placement};
+use gt_ir::layout::{Layout, Mesh, Placement};
 use gt_ir::redistribute::SlotParts;
 use gt_ir::sharding::Block;
 use gt_ir::{Meta, SlotId};
@@ -11,11 +11,9 @@ use super::redistribution::gathered_axis;
 
 /// Returns the slots' parts of a chain after which partial values along a mesh axis are combined.
 pub fn of_sums(from: &Layout, to: &Layout, meta: Meta, mesh_axis: usize) -> Vec<SlotParts> {
-    let mesh = &from.mesh;
-    let of_line = |first: usize| {
-        let ranks: Vec<usize> = mesh.line(first, mesh_axis).collect();
+    along_lines(&from.mesh, mesh_axis, |ranks, slots| {
         // The summands of a line have the same block.
-        let input = from.block(meta.shape, first);
+        let input = from.block(meta.shape, ranks[0]);
         let element = meta.dtype.size();
         let blocks: Vec<Combined> = match to.placements[mesh_axis] {
             Placement::Shard { .. } => {
@@ -33,12 +31,25 @@ pub fn of_sums(from: &Layout, to: &Layout, meta: Meta, mesh_axis: usize) -> Vec<
                 pieces.map(|block| Combined::for_all(block, ranks.len())).collect()
             }
         };
+        chain::combine(slots, &blocks)
+    })
+}
+
+/// Returns the parts of all slots of a mesh, of a chain along each line of one of its axes, whose hops
+/// are a function of its ranks and their slots.
+fn along_lines(
+    mesh: &Mesh,
+    axis: usize,
+    hops: impl Fn(&[usize], &[SlotId]) -> Vec<Vec<Hop>>,
+) -> Vec<SlotParts> {
+    let of_line = |first: usize| {
+        let ranks: Vec<usize> = mesh.line(first, axis).collect();
         let slots: Vec<SlotId> = ranks.iter().map(|&rank| mesh.slots[rank]).collect();
-        let hops = chain::combine(&slots, &blocks);
+        let hops = hops(&ranks, &slots);
         let part = |((rank, slot), hops)| part(slot, true, Some(rank), hops);
         ranks.into_iter().zip(slots).zip(hops).map(part).collect::<Vec<_>>()
     };
-    let is_first = |rank: &usize| mesh.coordinate(*rank, mesh_axis) == 0;
+    let is_first = |rank: &usize| mesh.coordinate(*rank, axis) == 0;
     (0..mesh.size()).filter(is_first).flat_map(of_line).collect()
 }
 
@@ -62,28 +73,21 @@ pub fn of_blocks(from: &Layout, to: &Layout, meta: Meta) -> Vec<SlotParts> {
 }
 
 fn gathered(from: &Layout, to: &Layout, meta: Meta, axis: usize) -> Vec<SlotParts> {
-    let mesh = &from.mesh;
-    let of_line = |first: usize| {
-        let ranks: Vec<usize> = mesh.line(first, axis).collect();
-        let need = to.block(meta.shape, first);
+    along_lines(&from.mesh, axis, |ranks, slots| {
+        let need = to.block(meta.shape, ranks[0]);
         let of = |&rank: &usize| {
             let own = from.block(meta.shape, rank);
             (own.shape.numel() > 0).then(|| (Block::whole(own.shape), own.within(&need)))
         };
         let blocks: Vec<_> = ranks.iter().map(of).collect();
-        let slots: Vec<SlotId> = ranks.iter().map(|&rank| mesh.slots[rank]).collect();
-        let hops = match from.placements[axis].shard_axis() {
+        match from.placements[axis].shard_axis() {
             Some(along) if chain::is_joined((need.shape.numel() * meta.dtype.size()) as u64) => {
                 let owns: Vec<_> = blocks.iter().map(|of| of.map(|(own, _)| own)).collect();
-                chain::join(&slots, &owns, along, Block::whole(need.shape))
+                chain::join(slots, &owns, along, Block::whole(need.shape))
             }
-            _ => chain::gather(&slots, &blocks),
-        };
-        let part = |((rank, slot), hops)| part(slot, true, Some(rank), hops);
-        ranks.into_iter().zip(slots).zip(hops).map(part).collect::<Vec<_>>()
-    };
-    let is_first = |rank: &usize| mesh.coordinate(*rank, axis) == 0;
-    (0..mesh.size()).filter(is_first).flat_map(of_line).collect()
+            _ => chain::gather(slots, &blocks),
+        }
+    })
 }
 
 fn broadcast(from: &Layout, to: &Layout, meta: Meta) -> Vec<SlotParts> {

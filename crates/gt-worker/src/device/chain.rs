@@ -14,7 +14,7 @@ use gt_ir::{Content, Exchange, LaneId, Meta, Operand, Piece, SlotId, TransferId,
 use smallvec::smallvec;
 
 use super::Device;
-use super::exchange::{assemble_blocks, combining};
+use super::assembly::{assemble_blocks, combining};
 use crate::engine::Engine;
 use crate::lane::Lane;
 use crate::lane::exchanges::{PendingChain, PieceResult};
@@ -75,34 +75,13 @@ impl<E: Engine> Device<E> {
         let Some(index) = chain.next_from(piece.from) else { return false };
         // One before it was lost on its way, which is reported, or will be.
         let is_expected = piece.result.is_err() || piece.number == chain.received_from(piece.from);
-        let shape = chain.exchange.hops[index].shape();
-        let dtype = chain.dtype();
-        let made = match piece.result {
-            Ok(_) if !is_expected => {
-                let reason = "a block of the chain was lost between two workers".into();
-                Err(self.exchange_failure(&chain.exchange, reason))
-            }
-            Ok(Content::Data(data))
-                if shape.is_some_and(|shape| shape != data.shape)
-                    || dtype.is_some_and(|dtype| dtype != data.dtype) =>
-            {
-                let (dtype, shape) = (data.dtype, data.shape);
-                let reason =
-                    format!("a block of a chain is {dtype} {shape}, which is not expected");
-                Err(self.exchange_failure(&chain.exchange, reason))
-            }
-            Ok(Content::Data(data)) => {
-                let exchange = Arc::clone(&chain.exchange);
-                let meta = Meta::new(data.dtype, data.shape);
-                let made = self.guarded(|engine| engine.create(data));
-                made.map(|tensor| (tensor, meta))
-                    .map_err(|error| self.exchange_failure(&exchange, error.to_string()))
-            }
-            Ok(Content::Shared { .. } | Content::Stored(_) | Content::Published(_)) => {
-                let reason = "the values were not read by the driver".into();
-                Err(self.exchange_failure(&chain.exchange, reason))
-            }
-            Err(failure) => Err(Arc::new(failure)),
+        let expected = (chain.exchange.hops[index].shape(), chain.dtype());
+        let exchange = Arc::clone(&chain.exchange);
+        let made = if is_expected {
+            self.received(&exchange, piece.result, expected)
+        } else {
+            let reason = "a block of the chain was lost between two workers".into();
+            Err(self.exchange_failure(&exchange, reason))
         };
         match made {
             Ok(value) => self.pass_on(lane, lost, transfer, index, Ok(value), out),

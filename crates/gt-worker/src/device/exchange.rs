@@ -7,16 +7,15 @@
 use std::sync::Arc;
 
 use gt_ir::exchange::{Receive, Sender};
-use gt_ir::instruction::{Attribute, Operands};
+use gt_ir::instruction::Operands;
 use gt_ir::message::Failure;
-use gt_ir::ops::{binary, create, shape, slice};
-use gt_ir::sharding::{Block, Reduction};
-use gt_ir::{
-    Content, DType, Exchange, Meta, Operand, Operation, Piece, Scalar, SlotId, TransferId, WorkerId,
-};
+use gt_ir::ops::slice;
+use gt_ir::sharding::Block;
+use gt_ir::{Content, DType, Exchange, Meta, Operand, Piece, Shape, SlotId, TransferId, WorkerId};
 use smallvec::smallvec;
 
 use super::Device;
+use super::assembly::assemble;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
 use crate::lane::exchanges::{PendingExchange, PieceResult};
@@ -254,22 +253,35 @@ impl<E: Engine> Device<E> {
         // lost.
         let Some((shape, part)) = waiting else { return };
         let dtype = open.exchange.output.map(|(_, meta)| meta.dtype);
-        let made = match piece.result {
-            Ok(Content::Data(data)) if data.shape != shape || Some(data.dtype) != dtype => {
-                Err(format!("a piece is {} {}, expected {shape}", data.dtype, data.shape))
+        let made = self.received(&open.exchange, piece.result, (Some(shape), dtype));
+        *part = Some(made.map(|(tensor, _)| tensor));
+    }
+
+    /// Returns the tensor of a piece, whose shape and dtype are checked as far as they are expected.
+    pub fn received(
+        &mut self,
+        exchange: &Exchange,
+        result: Result<Content, Failure>,
+        (shape, dtype): (Option<Shape>, Option<DType>),
+    ) -> PieceResult<(E::Tensor, Meta)> {
+        let made = match result.map_err(Arc::new)? {
+            Content::Data(data) => {
+                let meta = Meta::new(data.dtype, data.shape);
+                if shape.is_none_or(|shape| shape == meta.shape)
+                    && dtype.is_none_or(|dtype| dtype == meta.dtype)
+                {
+                    let made = self.guarded(|engine| engine.create(data));
+                    made.map(|tensor| (tensor, meta)).map_err(|error| error.to_string())
+                } else {
+                    let shape = shape.unwrap_or(meta.shape);
+                    Err(format!("a piece is {} {}, expected {shape}", meta.dtype, meta.shape))
+                }
             }
-            Ok(Content::Data(data)) => {
-                self.guarded(|engine| engine.create(data)).map_err(|error| error.to_string())
-            }
-            Ok(Content::Shared { .. } | Content::Stored(_) | Content::Published(_)) => {
+            Content::Shared { .. } | Content::Stored(_) | Content::Published(_) => {
                 Err("the values were not read by the driver".into())
             }
-            Err(failure) => {
-                *part = Some(Err(Arc::new(failure)));
-                return;
-            }
         };
-        *part = Some(made.map_err(|reason| self.exchange_failure(&open.exchange, reason)));
+        made.map_err(|reason| self.exchange_failure(exchange, reason))
     }
 
     /// Makes the output if all parts have arrived; returns whether they have.
@@ -315,77 +327,5 @@ impl<E: Engine> Device<E> {
             }
             Err(failure) => self.fail(lane, output, failure),
         }
-    }
-}
-
-/// Assembles an exchange's output: reduced, concatenated, or assigned block by block.
-fn assemble<E: Engine>(
-    engine: &mut E,
-    exchange: &Exchange,
-    parts: Vec<E::Tensor>,
-    meta: Meta,
-) -> Result<E::Tensor, EngineError> {
-    let mut parts = parts.into_iter();
-    if let Some(reduction) = exchange.reduction.filter(|_| !exchange.parts.receives.is_empty()) {
-        let operation = combining(reduction, meta.dtype);
-        let mut total = parts.next().ok_or_else(nothing)?;
-        for part in parts {
-            let operands: Operands<E::Tensor> =
-                smallvec![Operand::Tensor(total), Operand::Tensor(part)];
-            total = engine.run(operation, operands, &smallvec![], meta)?;
-        }
-        return Ok(total);
-    }
-    let receives = &exchange.parts.receives;
-    if let [only] = receives.as_slice()
-        && only.at.shape == meta.shape
-    {
-        return parts.next().ok_or_else(nothing);
-    }
-    let blocks: Vec<Block> = receives.iter().map(|received| received.at).collect();
-    assemble_blocks(engine, &blocks, parts.collect(), meta)
-}
-
-/// Assembles a tensor from blocks that are placed side by side.
-pub fn assemble_blocks<E: Engine>(
-    engine: &mut E,
-    blocks: &[Block],
-    parts: Vec<E::Tensor>,
-    meta: Meta,
-) -> Result<E::Tensor, EngineError> {
-    let parts = parts.into_iter();
-    if let [only] = blocks
-        && only.shape == meta.shape
-    {
-        return parts.into_iter().next().ok_or_else(nothing);
-    }
-    if let Some(axis) = Block::stacked_axis(blocks, meta.shape) {
-        let operands: Operands<E::Tensor> = parts.map(Operand::Tensor).collect();
-        return engine.run(&shape::CAT, operands, &smallvec![Attribute::Int(axis as i64)], meta);
-    }
-    let attributes = smallvec![Attribute::dims(&meta.shape), Attribute::DType(meta.dtype)];
-    let zero: Operands<E::Tensor> = smallvec![Operand::Scalar(Scalar::Int(0))];
-    let mut whole = engine.run(&create::FULL, zero, &attributes, meta)?;
-    for (block, part) in blocks.iter().zip(parts) {
-        let operands: Operands<E::Tensor> =
-            smallvec![Operand::Tensor(whole), Operand::Tensor(part)];
-        whole = engine.run(&slice::SLICE_ASSIGN, operands, &block.region(), meta)?;
-    }
-    Ok(whole)
-}
-
-fn nothing() -> EngineError {
-    EngineError::Other("an exchange that gets nothing".into())
-}
-
-/// The operation that combines two parts. On bools, max is `or` and min is `and`.
-pub fn combining(reduction: Reduction, dtype: DType) -> &'static Operation {
-    match (reduction, dtype) {
-        (Reduction::Max, DType::Bool) => &binary::BITWISE_OR,
-        (Reduction::Min, DType::Bool) => &binary::BITWISE_AND,
-        (Reduction::Sum, _) => &binary::ADD,
-        (Reduction::Prod, _) => &binary::MUL,
-        (Reduction::Max, _) => &binary::MAXIMUM,
-        (Reduction::Min, _) => &binary::MINIMUM,
     }
 }

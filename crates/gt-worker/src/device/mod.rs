@@ -5,10 +5,11 @@
 //! - [`values`]: tensors from values, and back; [`charge`]: the memory of tensors; [`unspill`],
 //!   [`snapshots`]: what is not in the device's memory; [`published`]: what lanes share.
 //! - [`calls`]: long calls, which can be paused.
-//! - [`exchange`], [`chain`], [`collective`]: tensors assembled from other slots' pieces. [`commit`]: the end of
+//! - [`exchange`], [`chain`], [`collective`]: tensors from other slots' pieces, made by [`assembly`]. [`commit`]: the end of
 //!   an optimizer step.
 //! - [`measure`], [`emit`]: the time that turns take, and events.
 
+mod assembly;
 pub(crate) mod calls;
 mod chain;
 mod charge;

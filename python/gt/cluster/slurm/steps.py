@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from gt._processes import DRAIN
+from gt.cluster.process import end_input, send_line
 
 #: How often a node program that was killed is started again.
 _TRIES = 3
@@ -53,20 +54,11 @@ class Step:
 
     def send(self, line: str) -> None:
         """Send a line to all node programs."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # All have ended.
+        send_line(self._process, line)
 
     def end(self) -> None:
         """Have all end now; :meth:`wait` waits until they have."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.close()
-        except BrokenPipeError:
-            pass
+        end_input(self._process)
 
     def wait(self, limit: float) -> None:
         """Wait until all have ended; after the limit in seconds they are killed."""
