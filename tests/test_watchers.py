@@ -72,18 +72,22 @@ def test_a_missing_program_is_reported(tmp_path):
 
 
 def test_a_watcher_with_another_protocol_receives_an_error():
-    with program() as process:
+    def answer(process, frame: bytes) -> bytes:
         folder = os.environ.get("XDG_RUNTIME_DIR")
         folder = f"{folder}/gt" if folder else f"/tmp/gt-{os.getuid()}"
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(10)
             link.connect(f"{folder}/embedded-{process.pid}.sock")
-            frame = b"\xff something else"
             link.sendall(struct.pack("<II", 1, len(frame)) + frame)
-            answer = b""
-            while part := link.recv(4096):
-                answer += part
-        assert b"install the same version of gt on both sides" in answer, answer
+            return b"".join(iter(lambda: link.recv(4096), b""))
+
+    with program() as process:
+        got = answer(process, b"\xff something else")
+        assert b"install the same version of gt on both sides" in got, got
+        # The first fields of a hello are frozen: see gt-ir/src/message/protocol.rs.
+        hello = b"GT\xff\x01" + struct.pack("<IQ", 1 << 31, 7) + b"\x059.9.9" + b"\x02 unknown"
+        got = answer(process, hello)
+        assert b"the program is older: install gt 9.9.9 there" in got, got
 
 
 def test_a_watcher_that_does_not_read_delays_no_program():

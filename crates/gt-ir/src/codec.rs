@@ -1,22 +1,24 @@
 //! The encoding of messages as frames.
 //!
 //! The first frame has a magic number, the layout version, the message's [`Kind`] and its record
-//! ([`crate::wire`]). Large tensor data follows in separate frames. Decoding checks everything: any
+//! ([`crate::wire`]); a hello's record follows its [`Protocol`]. Large tensor data follows in separate frames. Decoding checks everything: any
 //! bytes decode to a message or an error.
 
 use crate::message::{
-    Acknowledge, ClientToServer, Frame, Goodbye, Hello, Kind, Message, OperatorToServer,
-    ServerToClient, ServerToOperator, ServerToWatcher, ServerToWorker, WatcherToServer, Welcome,
-    WorkerToServer, WorkerToWorker,
+    Acknowledge, ClientToServer, Frame, Goodbye, Hello, Kind, Message, OperatorToServer, Protocol,
+    Role, ServerToClient, ServerToOperator, ServerToWatcher, ServerToWorker, Stranger,
+    WatcherToServer, Welcome, WorkerToServer, WorkerToWorker,
 };
-use crate::wire::{Frames, Sink, Source};
+use crate::wire::{Frames, Record, Sink, Source};
 use bytes::Bytes;
 
 pub use crate::wire::DecodeError;
 
 const MAGIC: [u8; 2] = *b"GT";
 /// The version of this layout.
-const LAYOUT: u8 = 3;
+const LAYOUT: u8 = 4;
+/// The first layout whose hellos begin with a [`Protocol`].
+const FIRST_WITH_PROTOCOL: u8 = 4;
 
 /// The most frames of a message.
 pub const MAX_FRAMES: usize = 4096;
@@ -27,6 +29,9 @@ pub fn encode<M: Message>(message: &M) -> Vec<Bytes> {
     frames.bytes(&MAGIC);
     frames.byte(LAYOUT);
     frames.byte(M::KIND as u8);
+    if M::KIND == Kind::Hello {
+        Protocol::current().write(&mut frames);
+    }
     message.write(&mut frames);
     let mut all = vec![Bytes::from(frames.head)];
     all.append(&mut frames.data);
@@ -96,12 +101,33 @@ fn open(frames: &[Bytes]) -> Result<(Kind, Source<'_>), DecodeError> {
         return Err(DecodeError::BadMagic);
     }
     let layout = source.byte()?;
-    if layout != LAYOUT {
+    if layout < FIRST_WITH_PROTOCOL {
         return Err(DecodeError::BadLayout(layout));
     }
     let number = source.byte()?;
+    let kind = Kind::of(number);
+    if kind == Some(Kind::Hello) {
+        check_protocol(&mut source)?;
+    }
+    // Every version can read a goodbye.
+    if layout != LAYOUT && kind != Some(Kind::Goodbye) {
+        return Err(DecodeError::BadLayout(layout));
+    }
     let unknown = || DecodeError::BadCode { what: "a message", code: u64::from(number) };
-    Ok((Kind::of(number).ok_or_else(unknown)?, source))
+    Ok((kind.ok_or_else(unknown)?, source))
+}
+
+/// Reads the protocol of a hello.
+///
+/// # Errors
+/// It is not the protocol of this build.
+fn check_protocol(source: &mut Source) -> Result<(), DecodeError> {
+    let protocol = Protocol::read(source)?;
+    if protocol.matches(&Protocol::current()) {
+        return Ok(());
+    }
+    let role = source.byte().ok().and_then(Role::of);
+    Err(DecodeError::OtherProtocol(Box::new(Stranger { protocol, role })))
 }
 
 fn read<M: Message>(kind: Kind, mut source: Source) -> Result<M, DecodeError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{
-    Answer, ClientHello, ClientWelcome, Failure, Goodbye, Hello, Protocol, ServerToWorker, Welcome,
+    Answer, ClientHello, ClientWelcome, Failure, Goodbye, Hello, ServerToWorker, Welcome,
     WorkerHello, WorkerWelcome,
 };
 use gt_ir::{Incarnation, LaneId, SessionId, SessionOrigin, SlotId, SourceId};
@@ -97,19 +97,6 @@ impl Dispatcher {
 
     /// Admits a client, worker or watcher by its hello, or refuses it.
     pub(super) fn handshake(&mut self, now: Duration, peer: PeerId, hello: Hello) {
-        let (own, theirs) = (Protocol::current(), hello.protocol());
-        if own != theirs {
-            let reason = format!(
-                "this server speaks protocol {} (instruction set {:016x}), the {} '{}' speaks {} ({:016x})\n  hint: install the same version of gt on both sides",
-                own.version,
-                own.schema,
-                hello.role().name(),
-                word(hello.name()),
-                theirs.version,
-                theirs.schema
-            );
-            return self.refuse(now, peer, reason);
-        }
         if self.peers.sessions.get(peer).is_some() || self.peers.workers.get(peer).is_some() {
             return self.refuse(now, peer, "said hello twice".into());
         }

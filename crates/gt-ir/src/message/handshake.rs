@@ -10,9 +10,6 @@ use crate::ids::WorkerId;
 use crate::origin::SessionOrigin;
 use crate::record;
 
-/// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 17;
-
 /// A peer's role, which its key proves and which determines the messages that it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Role {
@@ -23,7 +20,13 @@ pub enum Role {
 }
 
 impl Role {
+    /// The roles, in the order of their codes in a hello.
     pub const ALL: [Role; 4] = [Role::Client, Role::Worker, Role::Watcher, Role::Operator];
+
+    /// Returns the role with a code in a hello.
+    pub fn of(code: u8) -> Option<Role> {
+        Role::ALL.get(usize::from(code)).copied()
+    }
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,6 +53,7 @@ pub enum Hello {
     Operator(OperatorHello),
 }
 
+// The codes of the roles never change: see [`super::protocol`].
 record!(enum Hello {
     0 => Client(hello),
     1 => Worker(hello),
@@ -64,15 +68,6 @@ impl Hello {
             Hello::Worker(_) => Role::Worker,
             Hello::Watcher(_) => Role::Watcher,
             Hello::Operator(_) => Role::Operator,
-        }
-    }
-
-    pub fn protocol(&self) -> Protocol {
-        match self {
-            Hello::Client(hello) => hello.protocol,
-            Hello::Worker(hello) => hello.protocol,
-            Hello::Watcher(hello) => hello.protocol,
-            Hello::Operator(hello) => hello.protocol,
         }
     }
 
@@ -109,27 +104,9 @@ record!(enum Welcome { 0 => Client(welcome), 1 => Worker(welcome), 2 => Watcher,
 
 kinds!(Hello, Welcome);
 
-/// What both ends must agree on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Protocol {
-    pub version: u32,
-    /// A hash of the instruction set, so that ids mean the same at both ends.
-    pub schema: u64,
-}
-
-record!(struct Protocol { version, schema });
-
-impl Protocol {
-    /// Returns the protocol of this build.
-    pub fn current() -> Protocol {
-        Protocol { version: PROTOCOL_VERSION, schema: schema() }
-    }
-}
-
 /// A client's hello.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClientHello {
-    pub protocol: Protocol,
     /// Its program, for display.
     pub origin: SessionOrigin,
     /// Equal for processes that can share memory; empty for none.
@@ -145,7 +122,7 @@ pub struct ClientHello {
     pub attach: Option<Box<Attach>>,
 }
 
-record!(struct ClientHello { protocol, origin, machine, badge, process, resume, attach });
+record!(struct ClientHello { origin, machine, badge, process, resume, attach });
 
 impl ClientHello {
     /// Returns the user that it proves; empty for one without a user's key.
@@ -156,7 +133,6 @@ impl ClientHello {
     /// Returns the hello of a new client of this build, without optional parts.
     pub fn new(origin: SessionOrigin) -> ClientHello {
         ClientHello {
-            protocol: Protocol::current(),
             origin,
             machine: String::new(),
             badge: None,
@@ -170,7 +146,6 @@ impl ClientHello {
 /// A worker's hello.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerHello {
-    pub protocol: Protocol,
     /// The name that it requests.
     pub name: String,
     /// Equal for processes that can share memory; empty for none.
@@ -194,14 +169,13 @@ pub struct WorkerHello {
 }
 
 record!(struct WorkerHello {
-    protocol, name, machine, endpoint, fabric, rate, is_exact, arithmetic, is_durable, token,
+    name, machine, endpoint, fabric, rate, is_exact, arithmetic, is_durable, token,
 });
 
 impl WorkerHello {
     /// Returns the hello of a new worker of this build, without optional parts.
     pub fn new(name: impl Into<String>) -> WorkerHello {
         WorkerHello {
-            protocol: Protocol::current(),
             name: name.into(),
             machine: String::new(),
             endpoint: String::new(),
@@ -218,36 +192,34 @@ impl WorkerHello {
 /// A watcher's hello.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WatcherHello {
-    pub protocol: Protocol,
     /// The name of its process.
     pub name: String,
     /// The user whose key it has, if any.
     pub badge: Option<Box<Badge>>,
 }
 
-record!(struct WatcherHello { protocol, name, badge });
+record!(struct WatcherHello { name, badge });
 
 impl WatcherHello {
     /// Returns the hello of a watcher of this build.
     pub fn new(name: impl Into<String>) -> WatcherHello {
-        WatcherHello { protocol: Protocol::current(), name: name.into(), badge: None }
+        WatcherHello { name: name.into(), badge: None }
     }
 }
 
 /// An operator's hello.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperatorHello {
-    pub protocol: Protocol,
     /// The name of its process.
     pub name: String,
 }
 
-record!(struct OperatorHello { protocol, name });
+record!(struct OperatorHello { name });
 
 impl OperatorHello {
     /// Returns the hello of an operator of this build.
     pub fn new(name: impl Into<String>) -> OperatorHello {
-        OperatorHello { protocol: Protocol::current(), name: name.into() }
+        OperatorHello { name: name.into() }
     }
 }
 
@@ -358,23 +330,3 @@ pub struct Badge {
 }
 
 record!(struct Badge { user, team, proof });
-
-/// Returns a hash of the instruction set: names, ids, arities and attributes.
-fn schema() -> u64 {
-    // FNV-1a, stable across builds and machines.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut eat = |bytes: &[u8]| {
-        for &byte in bytes {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    for operation in crate::ops::ALL {
-        eat(&operation.id.to_le_bytes());
-        eat(operation.name.as_bytes());
-        for parameter in operation.parameters {
-            eat(parameter.name.as_bytes());
-            eat(format!("{:?}", parameter.kind).as_bytes());
-        }
-    }
-    hash
-}

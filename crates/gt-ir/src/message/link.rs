@@ -12,7 +12,7 @@ pub struct Acknowledge {
 
 record!(struct Acknowledge { received });
 
-/// The end of the link, with the reason.
+/// The end of the link, with the reason. Its encoding never changes: see [`super::protocol`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Goodbye {
     pub reason: String,

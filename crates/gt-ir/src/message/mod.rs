@@ -1,8 +1,8 @@
 //! The protocol: the messages between clients, the server, workers, watchers and operators, an enum for each
 //! direction.
 //!
-//! - [`handshake`]: how a link begins: a hello for each role, and its welcome; [`resume`]: how a client
-//!   continues with a session.
+//! - [`handshake`]: how a link begins: a hello for each role, and its welcome; [`protocol`]: what
+//!   every version can read of a hello; [`resume`]: how a client continues with a session.
 //! - [`client`]: between a client and the server; [`worker`]: between a worker and the server;
 //!   [`neighbour`]: between two workers; [`watcher`]: between a watcher and the server;
 //!   [`operator`]: between an operator and the server.
@@ -16,19 +16,20 @@ pub mod handshake;
 pub mod link;
 pub mod neighbour;
 pub mod operator;
+pub mod protocol;
 pub mod resume;
 pub mod watcher;
 pub mod worker;
 
 pub use client::{Answer, ClientToServer, FoundPublication, LARGE_VALUE, Reply, ServerToClient};
 pub use handshake::{
-    Badge, ClientHello, ClientWelcome, Handshake, Hello, OperatorHello, OperatorWelcome,
-    PROTOCOL_VERSION, Protocol, Role, WatcherHello, WatcherWelcome, Welcome, WorkerHello,
-    WorkerWelcome,
+    Badge, ClientHello, ClientWelcome, Handshake, Hello, OperatorHello, OperatorWelcome, Role,
+    WatcherHello, WatcherWelcome, Welcome, WorkerHello, WorkerWelcome,
 };
 pub use link::{Acknowledge, Frame, Goodbye};
 pub use neighbour::WorkerToWorker;
 pub use operator::{OperatorToServer, ServerToOperator};
+pub use protocol::{PROTOCOL_VERSION, Protocol, Stranger};
 pub use resume::{Attach, Process, Resume, is_same_token};
 pub use watcher::{Named, ServerToWatcher, WatcherToServer};
 pub use worker::{ServerToWorker, WorkerToServer};

@@ -17,7 +17,7 @@ pub use values::MadeTensor;
 
 use bytes::Bytes;
 
-use crate::message::Kind;
+use crate::message::{Kind, Stranger};
 pub use sink::{Frames, Length, Sink};
 pub use source::Source;
 
@@ -32,6 +32,8 @@ pub enum DecodeError {
     BadMagic,
     #[error("layout version {0}, expected another")]
     BadLayout(u8),
+    #[error("{}", .0.refusal("receiver"))]
+    OtherProtocol(Box<Stranger>),
     #[error("{wanted} expected, {got} given")]
     WrongKind { wanted: Kind, got: Kind },
     #[error("{what} has no code {code}")]

@@ -1,5 +1,7 @@
 //! The fuzzer's seed corpus, in `tests/corpus`.
 
+use std::path::Path;
+
 use bytes::Bytes;
 use gt_ir::message::{ClientToServer, ServerToWorker};
 use gt_net::codec::{encode, recode};
@@ -31,27 +33,33 @@ fn the_corpus_gives_messages_or_errors() {
 #[test]
 fn the_corpus_has_a_message_of_each_variant() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
-    for Sample { name, frames } in samples() {
-        // All operations together are too long for a seed.
-        let frames = match name.as_str() {
-            "client_to_server-stream" => {
-                let commands = client_commands().into_iter().rev().take(12).collect();
-                encode(&ClientToServer::Stream(commands))
-            }
-            "server_to_worker-work" => {
-                let commands = worker_commands().into_iter().rev().take(12).collect();
-                encode(&ServerToWorker::Work { lane: LANE, commands })
-            }
-            _ => frames,
-        };
-        if frames.len() == 1 {
-            let seed = [&[0][..], &frames[0]].concat();
-            let path = format!("{folder}/{name}");
-            if std::env::var_os("GT_WRITE_CORPUS").is_some() {
-                std::fs::create_dir_all(folder).unwrap();
-                std::fs::write(&path, &seed).unwrap();
-            }
-            assert_eq!(std::fs::read(&path).unwrap(), seed, "{path}: GT_WRITE_CORPUS=1 writes it");
+    for Sample { name, frames } in short_samples() {
+        let seed = [&[0][..], &frames[0]].concat();
+        expect_file(&format!("{folder}/{name}"), &seed);
+    }
+}
+
+/// Returns samples of one frame; the streams of all operations are cut short.
+pub fn short_samples() -> Vec<Sample> {
+    let mut all = samples();
+    for Sample { name, frames } in &mut all {
+        if name == "client_to_server-stream" {
+            let commands = client_commands().into_iter().rev().take(12).collect();
+            *frames = encode(&ClientToServer::Stream(commands));
+        } else if name == "server_to_worker-work" {
+            let commands = worker_commands().into_iter().rev().take(12).collect();
+            *frames = encode(&ServerToWorker::Work { lane: LANE, commands });
         }
     }
+    all.retain(|sample| sample.frames.len() == 1);
+    all
+}
+
+/// Compares a file with what it is to hold, or writes it if `GT_WRITE_CORPUS` is set.
+pub fn expect_file(path: &str, expected: &[u8]) {
+    if std::env::var_os("GT_WRITE_CORPUS").is_some() {
+        std::fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();
+        std::fs::write(path, expected).unwrap();
+    }
+    assert!(std::fs::read(path).unwrap() == expected, "{path}: GT_WRITE_CORPUS=1 writes it");
 }

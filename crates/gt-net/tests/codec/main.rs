@@ -2,10 +2,11 @@
 //!
 //! - [`samples`]: messages of all kinds.
 //! - What was encoded is decoded again, here; [`hostile`]: frames that no encoder wrote.
-//! - [`corpus`]: what the fuzzer begins with.
+//! - [`corpus`]: what the fuzzer begins with; [`released`]: peers of other versions.
 
 mod corpus;
 mod hostile;
+mod released;
 mod samples;
 
 use gt_ir::message::{ClientToServer, ServerToWorker, WorkerToServer};

@@ -16,9 +16,9 @@ use gt_ir::entitlement::{
 use gt_ir::message::FoundPublication;
 use gt_ir::message::{
     Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
-    Hello, Message, Named, OperatorHello, Process, Protocol, Reply, Resume, ServerToClient,
-    ServerToWatcher, ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello,
-    WorkerToServer, WorkerToWorker, WorkerWelcome,
+    Hello, Message, Named, OperatorHello, Process, Reply, Resume, ServerToClient, ServerToWatcher,
+    ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello, WorkerToServer,
+    WorkerToWorker, WorkerWelcome,
 };
 use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
@@ -120,7 +120,6 @@ fn piece(result: Result<Content, Failure>) -> Piece {
 }
 
 fn hellos() -> Vec<Hello> {
-    let protocol = Protocol { version: 1, schema: 2 };
     let badge =
         || Some(Box::new(Badge { user: "ada".into(), team: "vision".into(), proof: [7; 32] }));
     let resume = Resume {
@@ -133,7 +132,6 @@ fn hellos() -> Vec<Hello> {
     };
     vec![
         Hello::Client(ClientHello {
-            protocol,
             origin: origin(),
             machine: "m".into(),
             badge: badge(),
@@ -147,7 +145,6 @@ fn hellos() -> Vec<Hello> {
             })),
         }),
         Hello::Worker(WorkerHello {
-            protocol,
             name: "n".into(),
             machine: "m".into(),
             endpoint: "tcp://h:1".into(),
@@ -158,8 +155,8 @@ fn hellos() -> Vec<Hello> {
             is_durable: true,
             token: Some(7),
         }),
-        Hello::Watcher(WatcherHello { protocol, name: "n".into(), badge: badge() }),
-        Hello::Operator(OperatorHello { protocol, name: "n".into() }),
+        Hello::Watcher(WatcherHello { name: "n".into(), badge: badge() }),
+        Hello::Operator(OperatorHello { name: "n".into() }),
     ]
 }
 

@@ -111,6 +111,9 @@ fn serve(runtime: &Weak<Runtime>, stream: UnixStream) {
                 let Some(live) = runtime.upgrade() else { return };
                 live.serve_watcher(peer, message)
             }
+            Err(DecodeError::OtherProtocol(stranger)) => {
+                vec![Goodbye { reason: stranger.refusal("program") }.into()]
+            }
             Err(error) => {
                 let hint = "install the same version of gt on both sides";
                 let reason = format!("it could not read a message: {error}\n  hint: {hint}");

@@ -74,7 +74,7 @@ pub(super) fn start_error(error: impl std::fmt::Display) -> NetError {
 
 /// Returns the schema of this version's records: a journal with another schema is refused.
 pub(super) fn meaning() -> u64 {
-    let Protocol { version, schema } = Protocol::current();
+    let Protocol { version, schema, .. } = Protocol::current();
     schema ^ u64::from(version).rotate_right(16)
 }
 

@@ -29,6 +29,9 @@ impl Server {
                     let reason = "this server does not know the connection: connect again";
                     return self.turn_away(&link, reason.into(), "");
                 }
+                Err(DecodeError::OtherProtocol(stranger)) => {
+                    return self.turn_away(&link, stranger.refusal("server"), "");
+                }
                 Err(error) => Err(error),
             },
             Some(peer) => match peer.role {
