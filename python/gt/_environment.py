@@ -34,6 +34,7 @@ VARIABLES = (
     "GT_KEY",
     "GT_MEMORY",
     "GT_MISMATCH_DIR",
+    "GT_RACK",
     "GT_RECORD",
     "GT_RECORD_ANONYMOUS",
     "GT_RUN_AHEAD",

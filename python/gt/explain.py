@@ -5,6 +5,7 @@ with gt.debug.explain() as explanation:
 print(explanation.moved_bytes)
 """
 
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -62,16 +63,30 @@ class Step:
 
 
 @dataclass
+class SlowLink:
+    """A link between two machines that is much slower than others, with its rate."""
+
+    one: str
+    other: str
+    bytes_per_second: int
+
+
+@dataclass
 class Explanation:
     """All steps of a piece of program, and the bytes of memory in use on each worker after it.
 
     `slots` lists the name of the worker that carries each of the session's slots, "" while none
-    does. The `workers` of tensors and scopes are numbers of slots.
+    does. The `workers` of tensors and scopes are numbers of slots. `machines` lists the machine of
+    each of these workers; neighbours are on one machine, or on near ones. `slow_links` are links
+    between these machines that carry less than an eighth of what the fastest does: neighbours are
+    on both ends of one only if there is no other way.
     """
 
     steps: list[Step] = field(default_factory=list)
     memory: dict[int, int] = field(default_factory=dict)
     slots: list[str] = field(default_factory=list)
+    machines: list[str] = field(default_factory=list)
+    slow_links: list[SlowLink] = field(default_factory=list)
 
     @property
     def moves(self) -> list[Move]:
@@ -110,6 +125,12 @@ class Explanation:
                 f"slot {n} on {worker or 'no worker'}" for n, worker in enumerate(self.slots)
             )
             lines.append(f"slots: {carried}")
+        if len(set(self.machines)) > 1:
+            lines.append(f"machines: {_runs(self.machines)}")
+        lines += [
+            f"slow link: {link.one} to {link.other}, {_size(link.bytes_per_second)}/s"
+            for link in self.slow_links
+        ]
         return "\n".join(lines)
 
 
@@ -167,6 +188,20 @@ def _collect(session: Session) -> None:
     for explanation in _OPEN[session]:
         explanation.steps += steps
         explanation.memory, explanation.slots = noted["memory"], noted["slots"]
+        explanation.machines = noted["machines"]
+        explanation.slow_links = [SlowLink(*link) for link in noted["slow_links"]]
+
+
+def _runs(machines: list[str]) -> str:
+    """Return which slots are on which machine, in the order of the slots."""
+    parts = []
+    first = 0
+    for machine, group in itertools.groupby(machines):
+        last = first + len(list(group)) - 1
+        slots = f"slot {first}" if first == last else f"slots {first} to {last}"
+        parts.append(f"{slots} on {machine or 'no machine'}")
+        first = last + 1
+    return ", ".join(parts)
 
 
 def _step(step: dict[str, Any]) -> Step:

@@ -1,13 +1,11 @@
 """Clusters of several machines: namespaces with their own addresses, processes and cables."""
 
 import os
-import time
 
 import gt
 import pytest
 from gt import ShardConfig, SignalConfig
-from gt.cluster.status import read_status
-from machines import machines, missing
+from machines import machines, missing, until
 from processes import embedded_only, linux_only, one_engine_only, unsharded_only
 
 #: The number of machines; `make test-machines` has 36.
@@ -30,21 +28,8 @@ pytestmark = [
 def lab(tmp_path):
     """Machines whose workers serve."""
     with machines(COUNT, WORKERS, tmp_path) as made:
-        until(lambda: workers_of(made) == COUNT * WORKERS, "all workers")
+        until(lambda: made.workers() == COUNT * WORKERS, "all workers")
         yield made
-
-
-def workers_of(lab):
-    """Return how many workers serve."""
-    return len(read_status(f"file://{lab.folder.address}")["workers"])
-
-
-def until(condition, what, limit=120.0):
-    """Wait until a condition holds."""
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, f"waited {limit:g} s for {what}"
-        time.sleep(0.1)
 
 
 class Training:
@@ -121,7 +106,7 @@ def test_a_machine_crashes(lab):
         for _ in range(3):
             training.step()
         found = training.result()
-    until(lambda: workers_of(lab) == (COUNT - 1) * WORKERS, "the loss of two workers")
+    until(lambda: lab.workers() == (COUNT - 1) * WORKERS, "the loss of two workers")
     assert found == expected(6)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import gt.worker
 from gt.cluster.folder import ClusterFolder
+from gt.cluster.status import read_status
 
 #: The network of the machines; another one for each process that runs tests.
 NETWORK = f"10.{100 + os.getpid() % 150}"
@@ -57,6 +59,14 @@ def run(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
+def until(condition: Callable[[], bool], what: str, limit: float = 120.0) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, f"waited {limit:g} s for {what}"
+        time.sleep(0.1)
+
+
 @dataclass
 class Machine:
     """A namespace with workers."""
@@ -98,6 +108,23 @@ class Machine:
         """Drop what this machine sends to another one, in this direction alone."""
         run("ip", "-n", self.name, "route", "add", "blackhole", other.address)
 
+    def connect_slowly(self, other: Machine, megabits: int) -> SlowCable:
+        """Lay a slow cable to another machine, which takes all that the two send each other."""
+        cable = SlowCable(self, f"slow{other.name[-6:]}")
+        run(
+            *("ip", "-n", self.name, "link", "add", cable.name, "type", "veth", "peer"),
+            *("name", f"slow{self.name[-6:]}", "netns", other.name),
+        )
+        for near, far in ((self, other), (other, self)):
+            inside = f"slow{far.name[-6:]}"
+            run("ip", "-n", near.name, "link", "set", inside, "up")
+            run("ip", "-n", near.name, "route", "add", f"{far.address}/32", "dev", inside)
+            run(
+                *("tc", "-n", near.name, "qdisc", "add", "dev", inside, "root", "tbf"),
+                *("rate", f"{megabits}mbit", "burst", "64kb", "latency", "400ms"),
+            )
+        return cable
+
     def crash(self) -> None:
         """Kill all that runs there, without a word on the network."""
         self.pull()
@@ -111,6 +138,20 @@ class Machine:
             worker.wait()
             worker.stdin.close()
         self.workers.clear()
+
+
+@dataclass
+class SlowCable:
+    """A cable between two machines, as one of them sees it."""
+
+    machine: Machine
+    name: str
+
+    def carried(self) -> int:
+        """Return the bytes that it has carried, in both directions."""
+        shown = run("ip", "-n", self.machine.name, "-s", "-j", "link", "show", "dev", self.name)
+        counted = json.loads(shown)[0]["stats64"]
+        return counted["rx"]["bytes"] + counted["tx"]["bytes"]
 
 
 class Machines:
@@ -166,10 +207,18 @@ class Machines:
 
     def start(self, workers: int, *options: str) -> None:
         """Start a number of workers on each machine."""
-        server, key = self.folder.address.read_text().strip(), self.folder.key.read_text().strip()
         for at, machine in enumerate(self.all):
             for number in range(workers):
-                machine.start(f"m{at}-{number}", server, key, *options)
+                self.start_on(machine, f"m{at}-{number}", *options)
+
+    def start_on(self, machine: Machine, name: str, *options: str) -> None:
+        """Start a worker on a machine."""
+        server, key = self.folder.address.read_text().strip(), self.folder.key.read_text().strip()
+        machine.start(name, server, key, *options)
+
+    def workers(self) -> int:
+        """Return how many workers serve."""
+        return len(read_status(f"file://{self.folder.address}")["workers"])
 
     def __exit__(self, *_: object) -> None:
         """End all, and remove the machines."""

@@ -1,6 +1,9 @@
 """Modules of PyTorch that programs publish, and that others read."""
 
+import pytest
 from processes import cluster, embedded_only, one_engine_only, run_python, unsharded_only
+
+pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 # These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]

@@ -212,6 +212,7 @@ PARAMETERS = {
     "text": "str",
     "threads": "_int | None",
     "peer_host": "str | None",
+    "run_worker.rack": "str",
     "backend": "str",
     "unbiased": "_bool | None",
     "value": "_Number",

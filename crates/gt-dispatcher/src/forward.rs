@@ -145,8 +145,8 @@ impl Forward<'_> {
                     self.planner.begin_explaining(catalogue);
                     Explanation::default()
                 } else {
-                    let slots = self.workers.workers_by_slot(&catalogue.slots);
-                    Explanation { slots, ..self.planner.end_explaining(catalogue) }
+                    let planned = self.planner.end_explaining(catalogue);
+                    self.workers.explain(&catalogue.slots, planned)
                 };
                 self.outbox.push(client, Answer::new(request, Reply::Explained(explanation)));
             }

@@ -1,17 +1,20 @@
-//! Per-worker state, and the assignment of sessions to home workers.
+//! Per-worker state, and the assignment of sessions to home workers; [`network`]: which of them are
+//! near each other.
+
+mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use gt_ir::message::{WorkerHello, is_same_token};
+use gt_ir::message::{LinkRate, WorkerHello, is_same_token};
 use gt_ir::{Fabric, WorkerId};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::drain::Drain;
 use crate::journal::{JournalRecord, StoredWorker};
 use crate::peer::PeerId;
-use crate::planner::{Fabrics, Host, Slots};
+use crate::planner::{Host, Network, Slots};
 
 /// A worker that has completed the handshake.
 pub(crate) struct RegisteredWorker {
@@ -23,6 +26,11 @@ pub(crate) struct RegisteredWorker {
     pub number: u32,
     pub name: String,
     pub machine: String,
+    /// The name of its machine, and the rack of that; empty if unknown.
+    pub host: String,
+    pub rack: String,
+    /// What it has measured of its links to other workers.
+    links: BTreeMap<WorkerId, LinkRate>,
     /// The address at which other workers reach it.
     pub endpoint: String,
     /// How its engine reaches others, if it can.
@@ -107,6 +115,7 @@ pub(crate) struct Workers {
     announced: usize,
     /// The disconnected workers that were drained, with tensors in the folders of their state.
     pub drained: BTreeSet<WorkerId>,
+    network: Network,
     /// What workers reported that their results depend on, by its hash.
     arithmetics: BTreeMap<u64, String>,
 }
@@ -118,6 +127,8 @@ impl Workers {
         let WorkerHello {
             mut name,
             machine,
+            host,
+            rack,
             endpoint,
             fabric,
             rate,
@@ -160,6 +171,9 @@ impl Workers {
                 number,
                 name,
                 machine,
+                host,
+                rack,
+                links: BTreeMap::new(),
                 endpoint,
                 fabric: fabric.map(|fabric| *fabric),
                 rate,
@@ -174,6 +188,7 @@ impl Workers {
                 drain: None,
             },
         );
+        self.update_network();
         &self.workers[place]
     }
 
@@ -294,7 +309,9 @@ impl Workers {
     pub fn remove(&mut self, peer: PeerId) -> Option<RegisteredWorker> {
         let id = self.ids.remove(&peer)?;
         let index = self.index(id)?;
-        Some(self.workers.remove(index))
+        let removed = self.workers.remove(index);
+        self.update_network();
+        Some(removed)
     }
 
     pub fn get(&self, peer: PeerId) -> Option<&RegisteredWorker> {
@@ -337,37 +354,7 @@ impl Workers {
         self.workers.iter().map(|worker| worker.rate).min().unwrap_or(u64::MAX)
     }
 
-    /// Returns the workers whose engines have a fabric.
-    pub fn fabrics(&self) -> Fabrics {
-        let mut fabrics = Fabrics::default();
-        for worker in &self.workers {
-            if let Some(fabric) = &worker.fabric {
-                fabrics.add(worker.id, &worker.name, &worker.machine, fabric);
-            }
-        }
-        fabrics
-    }
-
     /// Assigns a session's home to one of these workers: the one with the fewest homes, then the
-    /// Chooses the worker that holds the second copy of another's values: one that is not to end, on
-    /// another machine if there is one, the next by id.
-    pub fn keeper(
-        &self,
-        host: WorkerId,
-        unreachable: &BTreeSet<(WorkerId, WorkerId)>,
-    ) -> Option<WorkerId> {
-        let own = self.by_id(host)?;
-        let others = self
-            .iter()
-            .filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
-        let is_near =
-            |other: &RegisteredWorker| !other.machine.is_empty() && other.machine == own.machine;
-        let order = |other: &&RegisteredWorker| {
-            (other.drain.is_some(), is_near(other), other.id < host, other.id)
-        };
-        others.min_by_key(order).map(|other| other.id)
-    }
-
     /// lowest number.
     pub fn assign(&mut self, among: &[Host]) -> Option<WorkerId> {
         let workers = self.workers.iter_mut().filter(|worker| among.contains(&worker.host()));

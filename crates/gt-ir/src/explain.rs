@@ -54,6 +54,21 @@ pub struct Explanation {
     pub memory: Vec<(u32, u64)>,
     /// The session's slots by number, each with the name of its worker; empty for none.
     pub slots: Vec<(u32, String)>,
+    /// The machine of each of these workers; empty if it is unknown.
+    pub machines: Vec<String>,
+    /// The links between these machines that are much slower than others.
+    pub slow_links: Vec<SlowLink>,
 }
 
-record!(struct Explanation { steps, memory, slots });
+record!(struct Explanation { steps, memory, slots, machines, slow_links });
+
+/// A link between two machines that is much slower than others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlowLink {
+    /// The names of the machines.
+    pub one: String,
+    pub other: String,
+    pub bytes_per_second: u64,
+}
+
+record!(struct SlowLink { one, other, bytes_per_second });

@@ -42,6 +42,9 @@ pub struct WorkerStatus {
     /// The number by which configurations refer to it.
     pub number: u32,
     pub name: String,
+    /// The name of its machine, and the rack of that; empty if unknown.
+    pub host: String,
+    pub rack: String,
     /// Whether it drains: it hands over what it has, and ends.
     pub is_draining: bool,
     /// The number of sessions whose home it is.
@@ -58,7 +61,7 @@ pub struct WorkerStatus {
 }
 
 record!(struct WorkerStatus {
-    id, number, name, is_draining, homes, in_flight, batches, busy_since, busy, report,
+    id, number, name, host, rack, is_draining, homes, in_flight, batches, busy_since, busy, report,
 });
 
 /// A worker's periodic report.

@@ -205,6 +205,10 @@ fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
     )?;
     let slots: Vec<String> = explanation.slots.into_iter().map(|(_, worker)| worker).collect();
     all.set_item("slots", slots)?;
+    all.set_item("machines", explanation.machines)?;
+    let slow = explanation.slow_links.into_iter();
+    let slow: Vec<_> = slow.map(|link| (link.one, link.other, link.bytes_per_second)).collect();
+    all.set_item("slow_links", slow)?;
     Ok(all.unbind())
 }
 

@@ -188,7 +188,7 @@ fn run_server(
 /// was handed over.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, name, on_ready, is_stopped, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None, is_leaving=None, drain_within=0.0))]
+#[pyo3(signature = (address, name, on_ready, is_stopped, key_file=None, insecure=false, threads=None, peer_host=None, rack="", backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None, is_leaving=None, drain_within=0.0))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
@@ -199,6 +199,7 @@ fn run_worker(
     insecure: bool,
     threads: Option<usize>,
     peer_host: Option<String>,
+    rack: &str,
     backend: &str,
     data_roots: Vec<PathBuf>,
     memory: Option<u64>,
@@ -227,6 +228,7 @@ fn run_worker(
         insecure,
         threads,
         peer_host,
+        rack: rack.to_string(),
         fabric,
         rate,
         is_exact: engine.is_none(),

@@ -297,6 +297,8 @@ fn convert_worker<'py>(
     let dict = PyDict::new(py);
     dict.set_item("number", worker.number)?;
     dict.set_item("name", &worker.name)?;
+    dict.set_item("machine", Some(&worker.host).filter(|host| !host.is_empty()))?;
+    dict.set_item("rack", Some(&worker.rack).filter(|rack| !rack.is_empty()))?;
     let report = Some(&worker.report).filter(|report| report.is_received());
     dict.set_item("engine", report.map(|report| &report.engine))?;
     dict.set_item("tensors", report.map(|report| report.tensors))?;

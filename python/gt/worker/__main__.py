@@ -102,6 +102,13 @@ def main(argv: list[str] | None = None) -> int:
         "to the server from)",
     )
     parser.add_argument(
+        "--rack",
+        default=_rack(),
+        metavar="NAME",
+        help="the rack of this machine, or whatever else is near each other; workers of one rack "
+        "become neighbours in a mesh (default GT_RACK, else SLURM's switch)",
+    )
+    parser.add_argument(
         "--drain-timeout",
         type=float,
         default=25.0,
@@ -175,6 +182,7 @@ def serve(
             args.insecure,
             args.threads,
             args.peer_host,
+            args.rack,
             args.backend or engines.default(),
             args.data_root,
             args.memory,
@@ -189,6 +197,13 @@ def serve(
         return 1
     print(f"gt worker: {name} {'drained' if is_drained else 'stopped'}", flush=True)
     return 0
+
+
+def _rack() -> str:
+    """Return the rack that the environment names, or the switch that SLURM does; "" for none."""
+    # Such as `core.switch3.node17`: see `SLURM_TOPOLOGY_ADDR` in SLURM's manual of `srun`.
+    switches, _, _ = os.environ.get("SLURM_TOPOLOGY_ADDR", "").rpartition(".")
+    return os.environ.get("GT_RACK") or switches
 
 
 if __name__ == "__main__":

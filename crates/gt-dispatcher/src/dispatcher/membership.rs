@@ -215,10 +215,10 @@ impl Dispatcher {
         session.identity.is_paused = self.paused.contains(&session.identity.entitlement.user);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
-        let fabrics = Arc::new(self.peers.workers.fabrics());
+        let network = self.peers.workers.network().clone();
         let slots = &mut session.planning.catalogue.slots;
         hosts.iter().for_each(|host| slots.add(*host, |_| true));
-        slots.set_fabrics(&fabrics);
+        slots.set_network(&network);
         if let Some(worker) = self.peers.workers.assign(&hosts) {
             slots.set_home(slots.on(worker).first().copied());
         }
@@ -300,7 +300,7 @@ impl Dispatcher {
             self.outbox.push(worker.peer, message);
         }
         self.lose_values(now, lost.id);
-        let fabrics = Arc::new(self.peers.workers.fabrics());
+        let network = self.peers.workers.network().clone();
         let tried = self.alone_on(lost.id);
         let mut unrestored = Vec::new();
         for peer in self.peers.sessions.peers() {
@@ -318,7 +318,7 @@ impl Dispatcher {
             let keeper = |slot| lineage.and_then(|lineage| lineage.keeper(slot));
             let arithmetics = catalogue.slots.arithmetics();
             let moved = catalogue.slots.remove(lost.id, &hosts, keeper);
-            catalogue.slots.set_fabrics(&fabrics);
+            catalogue.slots.set_network(&network);
             if !moved.is_empty() {
                 self.journal.extend(|| session.slots_record());
             }

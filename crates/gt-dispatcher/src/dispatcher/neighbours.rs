@@ -1,9 +1,9 @@
 //! Links between workers: workers receive each other's addresses, and report whom they cannot
-//! reach.
+//! reach and how fast the links are.
 
 use std::time::Duration;
 
-use gt_ir::message::{Failure, ServerToWorker};
+use gt_ir::message::{Failure, LinkRate, ServerToWorker};
 use gt_ir::{LaneId, SourceId, TransferId};
 
 use super::Dispatcher;
@@ -26,6 +26,20 @@ impl Dispatcher {
         for other in self.peers.workers.iter().filter(|other| other.peer != newcomer) {
             self.outbox.push(newcomer, neighbour(other));
             self.outbox.push(other.peer, neighbour(new));
+        }
+    }
+
+    /// Handles a worker's report about its links. Sessions that have sharded nothing yet are sharded
+    /// accordingly; the slots of others are numbered already.
+    pub(super) fn links_measured(&mut self, from: PeerId, links: Vec<LinkRate>) {
+        self.peers.workers.note_links(from, links);
+        let network = self.peers.workers.network().clone();
+        for peer in self.peers.sessions.peers() {
+            let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
+            let slots = &mut session.planning.catalogue.slots;
+            if !slots.is_fixed() {
+                slots.set_network(&network);
+            }
         }
     }
 

@@ -329,7 +329,7 @@ impl Dispatcher {
         } else if let Some(worker) = slots.home_worker() {
             self.peers.workers.count_home(worker);
         }
-        slots.set_fabrics(&Arc::new(self.peers.workers.fabrics()));
+        slots.set_network(self.peers.workers.network());
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         if lineage.log.is_replaying() && before > 0 {

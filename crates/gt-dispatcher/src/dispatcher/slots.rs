@@ -2,7 +2,6 @@
 //! workers that host several. The number of a session's slots changes only where the session asks
 //! for it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{ServerToClient, ServerToWorker};
@@ -39,7 +38,7 @@ impl Dispatcher {
     /// new slot, unless the number of slots is fixed. Otherwise the worker takes over from workers
     /// that host several slots, at the next snapshot.
     fn add_slot(&mut self, now: Duration, peer: PeerId, host: Host) {
-        let fabrics = Arc::new(self.peers.workers.fabrics());
+        let network = self.peers.workers.network().clone();
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let had_worker = session.has_worker();
         let catalogue = &mut session.planning.catalogue;
@@ -55,7 +54,7 @@ impl Dispatcher {
             flow.in_flight(slot) == (0, 0) && !collectives.involves_lane(lane)
         };
         catalogue.slots.add(host, |slot| empty.contains(&slot) && is_idle(slot));
-        catalogue.slots.set_fabrics(&fabrics);
+        catalogue.slots.set_network(&network);
         if catalogue.slots.hosts_version() != hosts_version {
             session.planning.plans.hosts_changed();
         }

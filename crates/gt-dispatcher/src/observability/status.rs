@@ -42,6 +42,8 @@ impl Cluster<'_> {
             id: worker.id,
             number: worker.number,
             name: worker.name.clone(),
+            host: worker.host.clone(),
+            rack: worker.rack.clone(),
             is_draining: worker.drain.is_some(),
             homes: worker.sessions,
             in_flight: worker.in_flight,

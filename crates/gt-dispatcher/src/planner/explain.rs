@@ -102,7 +102,7 @@ impl PlanRecorder {
     /// Returns the recorded steps, with the bytes that each slot holds.
     pub fn explanation(self, slots: &Slots, memory: &[(SlotId, u64)]) -> Explanation {
         let memory = memory.iter().filter_map(|(slot, bytes)| Some((slots.number(*slot)?, *bytes)));
-        Explanation { steps: self.steps, memory: memory.collect(), slots: Vec::new() }
+        Explanation { steps: self.steps, memory: memory.collect(), ..Explanation::default() }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The planner: decides on which slots each instruction runs, and emits the commands and the
 //! redistributions that this takes.
 //!
-//! - State: [`catalogue`]: a session's tensors and their copies; [`slots`]: its slots; [`meshes`]:
-//!   the meshes in use; [`scope`]: the placements that signals ask for.
+//! - State: [`catalogue`]: a session's tensors and their copies; [`slots`]: its slots; [`topology`]:
+//!   which workers are near each other; [`meshes`]: the meshes in use; [`scope`]: the placements that signals ask for.
 //! - One instruction: [`run`]: the general path; [`in_place`]: the fast path, if operands share a
 //!   layout; [`strategy`]: the cheapest way to shard it; [`predicates`]: predicates on a strategy;
 //!   [`expand`]: composites; [`commit`]: the commit of a step; [`mod@slice`]: slices along sharded
@@ -39,6 +39,7 @@ mod slice;
 mod slots;
 mod strategy;
 mod streams;
+mod topology;
 mod touches;
 mod varying_slices;
 mod write;
@@ -60,8 +61,9 @@ pub use fabrics::Fabrics;
 pub use iteration::{InvocationObserver, TemplateIteration};
 pub use plans::PlanCache;
 pub use scope::SignalScope;
-pub use slots::{Host, Slots};
+pub use slots::{Host, Network, Slots};
 pub use streams::Streams;
+pub use topology::{Place, Topology};
 
 use catalogue::{Placed, Provenance, TensorCopy, missing};
 use explain::{PlanRecorder, Reason};

@@ -150,6 +150,10 @@ pub struct WorkerHello {
     pub name: String,
     /// Equal for processes that can share memory; empty for none.
     pub machine: String,
+    /// The name of its machine.
+    pub host: String,
+    /// The rack of its machine, or whatever else is near; empty if unknown.
+    pub rack: String,
     /// The address at which it receives pieces; empty if none is needed.
     pub endpoint: String,
     /// How its engine reaches others, if it can.
@@ -169,7 +173,7 @@ pub struct WorkerHello {
 }
 
 record!(struct WorkerHello {
-    name, machine, endpoint, fabric, rate, is_exact, arithmetic, is_durable, token,
+    name, machine, host, rack, endpoint, fabric, rate, is_exact, arithmetic, is_durable, token,
 });
 
 impl WorkerHello {
@@ -178,6 +182,8 @@ impl WorkerHello {
         WorkerHello {
             name: name.into(),
             machine: String::new(),
+            host: String::new(),
+            rack: String::new(),
             endpoint: String::new(),
             fabric: None,
             rate: 0,

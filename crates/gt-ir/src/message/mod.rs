@@ -32,7 +32,7 @@ pub use operator::{OperatorToServer, ServerToOperator};
 pub use protocol::{PROTOCOL_VERSION, Protocol, Stranger};
 pub use resume::{Attach, Process, Resume, is_same_token};
 pub use watcher::{Named, ServerToWatcher, WatcherToServer};
-pub use worker::{ServerToWorker, WorkerToServer};
+pub use worker::{LinkRate, ServerToWorker, WorkerToServer};
 
 pub use crate::failure::Failure;
 

@@ -136,6 +136,9 @@ pub enum WorkerToServer {
     Needs { publication: SessionId, slot: SlotId },
     /// The worker is to be stopped after this time: what it has is handed over first.
     Drain { within: Duration },
+    /// How fast its links to other workers were lately; those of which nothing new is known are left
+    /// out.
+    Links(Vec<LinkRate>),
 }
 
 record!(enum WorkerToServer {
@@ -156,6 +159,16 @@ record!(enum WorkerToServer {
     15 => Events { events, dropped },
     16 => Needs { publication, slot },
     17 => Drain { within },
+    18 => Links(links),
 });
+
+/// How fast a worker's link to another one was lately.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkRate {
+    pub to: WorkerId,
+    pub bytes_per_second: u64,
+}
+
+record!(struct LinkRate { to, bytes_per_second });
 
 kinds!(ServerToWorker, WorkerToServer);

@@ -5,7 +5,10 @@
 //! are two.) All workers of a cluster have the same key pair, which proves to each end that the other
 //! is a worker.
 
+mod rate;
 mod sockets;
+
+pub use rate::ConnectionCounters;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -281,6 +284,17 @@ impl PeerLinks {
             }
         }
         failed
+    }
+
+    /// Returns what each link that this worker has opened has carried, where the system counts it.
+    pub fn carried(&mut self) -> impl Iterator<Item = (WorkerId, ConnectionCounters)> {
+        self.look();
+        self.routes.iter().filter_map(|(worker, route)| match route.kind {
+            RouteKind::Dialed { state: DialState::Open(connection), .. } => {
+                Some((*worker, ConnectionCounters::of(connection.cast_signed())?))
+            }
+            _ => None,
+        })
     }
 
     /// Updates the links that this worker has opened from the monitor's events.

@@ -189,6 +189,8 @@ mod tests {
             id: WorkerId(0),
             number: 0,
             name: "w0".into(),
+            host: String::new(),
+            rack: String::new(),
             is_draining: false,
             homes: 1,
             in_flight: 0,

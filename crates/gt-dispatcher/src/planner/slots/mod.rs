@@ -3,14 +3,18 @@
 //! Plans name slots, not workers. Until a tensor is first sharded over the slots, each new worker
 //! adds one; from then on their number is fixed, and workers host them: several after a loss, fewer
 //! after a worker has joined. Results depend on the slots alone.
+//!
+//! - [`hosts`]: which workers host the slots.
 
-use std::collections::BTreeSet;
+mod hosts;
+
 use std::sync::Arc;
 
 use gt_ir::wire::{Decoded, Record, Sink, Source};
 use gt_ir::{SlotId, WorkerId, record};
 
 use crate::planner::fabrics::Fabrics;
+use crate::planner::topology::Topology;
 
 /// A worker's id, and the number that configurations name it by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +61,13 @@ pub struct PlanningParameters {
 
 record!(struct PlanningParameters { count, is_elastic, rate });
 
+/// How workers are connected.
+#[derive(Clone, Default)]
+pub struct Network {
+    pub fabrics: Arc<Fabrics>,
+    pub topology: Arc<Topology>,
+}
+
 /// The slots of a session, by number.
 #[derive(Clone, Default)]
 pub struct Slots {
@@ -65,7 +76,7 @@ pub struct Slots {
     /// While a session's batches are replayed: the number of slots when they were first planned.
     plan_limit: Option<usize>,
     home: Option<SlotId>,
-    fabrics: Arc<Fabrics>,
+    network: Network,
     version: u64,
     hosts_version: u64,
 }
@@ -127,15 +138,17 @@ impl Slots {
     }
 
     /// Fixes the number of slots, when a tensor is first sharded over them, and numbers them from 0
-    /// on, in the order of their workers' numbers.
+    /// on, in the order of their workers' numbers, machine by machine ([`Topology::order`]).
     pub fn fix(&mut self) {
         if self.parameters.count.is_some() {
             return;
         }
         let count = self.count();
-        let used = self.numbers().into_iter().map(|(_, slot)| slot);
+        let hosted = |(_, slot)| (slot, self.host(slot));
+        let used: Vec<_> = self.numbers().into_iter().map(hosted).collect();
+        let used = self.network.topology.order(&used);
         // While batches are replayed, slots beyond the limit were added later.
-        for (number, slot) in used.chain(self.all().skip(count)).enumerate() {
+        for (number, slot) in used.into_iter().chain(self.all().skip(count)).enumerate() {
             self.slots[slot.0 as usize].number = number as u32;
         }
         self.parameters.count = Some(count as u32);
@@ -158,58 +171,6 @@ impl Slots {
         self.parameters.count = Some(count as u32);
         self.plan_limit = self.plan_limit.map(|_| count);
         (self.version, self.hosts_version) = (self.version + 1, self.hosts_version + 1);
-    }
-
-    /// Assigns slots without a worker to those that host the fewest, one with the slot's number
-    /// first among equals.
-    pub fn assign_hosts(&mut self, hosts: &[Host]) {
-        for slot in self.all() {
-            if self.host(slot).is_some() {
-                continue;
-            }
-            let WorkerSlot { number, arithmetic, .. } = self.slots[slot.0 as usize];
-            let load = |host: &&Host| {
-                let is_other = host.arithmetic != arithmetic;
-                (is_other, self.on(host.worker).len(), host.number != number)
-            };
-            if let Some(host) = hosts.iter().min_by_key(load) {
-                self.move_to(slot, *host);
-            }
-        }
-    }
-
-    /// Returns the moves that balance the number of slots per worker, from workers with the most to
-    /// those with the fewest that have the same arithmetic.
-    pub fn rebalanced(&self, hosts: &[Host]) -> Vec<(SlotId, Host)> {
-        let kinds: BTreeSet<u64> = hosts.iter().map(|host| host.arithmetic).collect();
-        let among = kinds.into_iter().map(|kind| {
-            hosts.iter().filter(|host| host.arithmetic == kind).copied().collect::<Vec<Host>>()
-        });
-        among.flat_map(|hosts| self.rebalanced_among(&hosts)).collect()
-    }
-
-    fn rebalanced_among(&self, hosts: &[Host]) -> Vec<(SlotId, Host)> {
-        let mut after = self.clone();
-        let mut moves = Vec::new();
-        loop {
-            let load = |host: &&Host| after.on(host.worker).len();
-            let (Some(most), Some(least)) =
-                (hosts.iter().max_by_key(load), hosts.iter().min_by_key(load))
-            else {
-                return moves;
-            };
-            let carried = after.on(most.worker);
-            if carried.len() < load(&least) + 2 {
-                return moves;
-            }
-            // A slot on a substitute moves first, the home slot last.
-            let order = |slot: &SlotId| {
-                (after.slots[slot.0 as usize].is_displaced, Some(*slot) != after.home, slot.0)
-            };
-            let Some(slot) = carried.into_iter().max_by_key(order) else { return moves };
-            after.move_to(slot, *least);
-            moves.push((slot, *least));
-        }
     }
 
     /// Moves a slot to a worker.
@@ -322,15 +283,13 @@ impl Slots {
 
     /// Returns the fabrics of the workers' engines.
     pub fn fabrics(&self) -> &Arc<Fabrics> {
-        &self.fabrics
+        &self.network.fabrics
     }
 
-    /// Sets the fabrics; a change invalidates plans.
-    pub fn set_fabrics(&mut self, fabrics: &Arc<Fabrics>) {
-        if self.fabrics != *fabrics {
-            self.fabrics = Arc::clone(fabrics);
-            self.version += 1;
-        }
+    /// Sets how workers are connected; a change of the fabrics invalidates plans.
+    pub fn set_network(&mut self, network: &Network) {
+        self.version += u64::from(self.network.fabrics != network.fabrics);
+        self.network = network.clone();
     }
 
     /// Adds a worker: it gets the slots without a worker, or else an empty slot from a substitute,
@@ -365,34 +324,6 @@ impl Slots {
         let Host { worker, arithmetic, .. } = new;
         self.slots.push(WorkerSlot { host: Some(worker), number, is_displaced: false, arithmetic });
         self.version += 1;
-    }
-
-    /// Moves a lost worker's slots to others: for each slot, the preferred worker if it is among
-    /// them and has the same arithmetic. Returns the slots.
-    pub fn remove(
-        &mut self,
-        gone: WorkerId,
-        others: &[Host],
-        preferred: impl Fn(SlotId) -> Option<WorkerId>,
-    ) -> Vec<SlotId> {
-        let moved = self.on(gone);
-        for slot in &moved {
-            // Prefer the same arithmetic, then the preferred worker, then the one with the fewest
-            // slots of this session, then the first.
-            let (preferred, arithmetic) = (preferred(*slot), self.arithmetic(*slot));
-            let order = |host: &&Host| {
-                let is_other = host.arithmetic != arithmetic;
-                (is_other, Some(host.worker) != preferred, self.on(host.worker).len())
-            };
-            let host = others.iter().min_by_key(order).copied();
-            let slot = &mut self.slots[slot.0 as usize];
-            match host {
-                Some(host) => slot.put_on(host, true),
-                None => (slot.host, slot.is_displaced) = (None, true),
-            }
-        }
-        self.hosts_version += u64::from(!moved.is_empty());
-        moved
     }
 }
 

@@ -16,9 +16,9 @@ use gt_ir::entitlement::{
 use gt_ir::message::FoundPublication;
 use gt_ir::message::{
     Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
-    Hello, Message, Named, OperatorHello, Process, Reply, Resume, ServerToClient, ServerToWatcher,
-    ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello, WorkerToServer,
-    WorkerToWorker, WorkerWelcome,
+    Hello, LinkRate, Message, Named, OperatorHello, Process, Reply, Resume, ServerToClient,
+    ServerToWatcher, ServerToWorker, WatcherHello, WatcherToServer, Welcome, WorkerHello,
+    WorkerToServer, WorkerToWorker, WorkerWelcome,
 };
 use gt_ir::publication::FIRST_PUBLICATION;
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
@@ -147,6 +147,8 @@ fn hellos() -> Vec<Hello> {
         Hello::Worker(WorkerHello {
             name: "n".into(),
             machine: "m".into(),
+            host: "node7".into(),
+            rack: "r1".into(),
             endpoint: "tcp://h:1".into(),
             fabric: Some(Box::new(fabric())),
             rate: 1 << 40,
@@ -245,6 +247,7 @@ fn worker_to_server() -> Vec<WorkerToServer> {
         |result| WorkerToServer::BackupStored { session: SessionId(9), slot, snapshot: 7, result };
     let anticipation = Anticipation { time: 400_000, count: 3 };
     let usage = Usage { device: 1 << 33, bytes: 4096, spilled: 7, anticipation };
+    let link = LinkRate { to: WorkerId(3), bytes_per_second: 1 << 30 };
     let wait = MemoryWait { number: 300, bytes: 1 << 33, holder: "user ada".into() };
     vec![
         WorkerToServer::LaneDone { lane, weight: 300, usage },
@@ -282,6 +285,7 @@ fn worker_to_server() -> Vec<WorkerToServer> {
             dropped: 3,
         },
         WorkerToServer::Drain { within: Duration::from_secs(25) },
+        WorkerToServer::Links(vec![link]),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
-use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
+use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep, SlowLink};
 use gt_ir::publication::{Audience, PublicationStatus};
 use gt_ir::status::{
     AwaitedTensor, NamedSession, Report, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS,
@@ -33,7 +33,10 @@ pub fn explanation() -> Explanation {
         data_dependent: true,
     };
     let (memory, slots) = (vec![(3, 1 << 40)], vec![(3, "w1".into())]);
-    Explanation { steps: vec![step], memory, slots }
+    let (one, other) = ("node7".into(), "node8".into());
+    let slow_links = vec![SlowLink { one, other, bytes_per_second: 1 << 20 }];
+    let machines = vec!["node7".into(), String::new()];
+    Explanation { steps: vec![step], memory, slots, machines, slow_links }
 }
 
 /// An event of each kind, about each thing.
@@ -144,6 +147,8 @@ pub fn status() -> Status {
                 id: WorkerId(1),
                 number: 0,
                 name: "w".into(),
+                host: "node7".into(),
+                rack: "r1".into(),
                 is_draining: busy_since.is_some(),
                 homes: 2,
                 in_flight: 100,

@@ -206,6 +206,8 @@ mod tests {
             id: WorkerId(number),
             number,
             name: format!("gpu{number}"),
+            host: "node7".into(),
+            rack: String::new(),
             is_draining: number == 2,
             homes: 1,
             in_flight: 1234,

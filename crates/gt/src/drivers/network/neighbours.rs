@@ -1,12 +1,13 @@
 //! A worker's links to the other workers.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
-use gt_ir::message::{Failure, WorkerToServer, WorkerToWorker};
+use gt_ir::message::{Failure, LinkRate, WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::{Content, LaneId, Piece, SourceId, TransferId, WorkerId};
 use gt_net::dealer::Wakeup;
-use gt_net::peers::{PeerEvent, PeerLinks};
+use gt_net::peers::{ConnectionCounters, PeerEvent, PeerLinks};
 use gt_net::server::LinkId;
 use gt_net::{NetError, codec, shm};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -29,12 +30,19 @@ pub struct Neighbours {
     sent: BTreeMap<WorkerId, VecDeque<SentPiece>>,
     /// This process's blocks that others have yet to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
+    /// What each link had carried when its rate was last determined, and the rate that was reported;
+    /// and when they were last looked at.
+    rates: BTreeMap<WorkerId, (ConnectionCounters, u64)>,
+    measured: Instant,
     /// Blocks that this process has mapped, whose owners have yet to be notified.
     mapped: Vec<(WorkerId, u128)>,
 }
 
 /// The number of sent items remembered for each neighbour: more than can be in flight.
 const REMEMBERED: usize = 64 << 10;
+
+/// The interval at which the rates of links are looked at.
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
 
 /// An item that was sent to a neighbour.
 #[derive(Clone, Copy)]
@@ -69,6 +77,8 @@ impl Neighbours {
             stale: FxHashSet::default(),
             sent: BTreeMap::new(),
             lent: BTreeMap::new(),
+            rates: BTreeMap::new(),
+            measured: Instant::now(),
             mapped: Vec::new(),
         }
     }
@@ -96,6 +106,7 @@ impl Neighbours {
         let its = self.links.iter().filter(|(_, other)| **other == worker);
         self.stale.extend(its.map(|(link, _)| link.clone()));
         self.machines.remove(&worker);
+        self.rates.remove(&worker);
         self.sent.remove(&worker);
         self.mapped.retain(|(owner, _)| *owner != worker);
         self.lent.remove(&worker).unwrap_or_default()
@@ -172,6 +183,31 @@ impl Neighbours {
             undelivered.extend(sent.map(|sent| sent.undelivered(reason.clone())));
         }
         undelivered
+    }
+
+    /// Returns the message for the dispatcher about links to other machines whose rates have changed
+    /// since the last one, if there are any.
+    pub fn measured(&mut self) -> Option<WorkerToServer> {
+        if self.measured.elapsed() < MEASURE_EVERY {
+            return None;
+        }
+        self.measured = Instant::now();
+        let carried: Vec<_> = self.peers.carried().collect();
+        let mut links = Vec::new();
+        for (to, counters) in carried {
+            if self.shares_memory(to) {
+                continue;
+            }
+            let known = self.rates.entry(to).or_insert((counters, 0));
+            // A new connection counts from zero.
+            let Some(rate) = counters.rate_since(known.0) else { continue };
+            let is_news = rate.abs_diff(known.1) > known.1 / 4;
+            *known = (counters, if is_news { rate } else { known.1 });
+            if is_news {
+                links.push(LinkRate { to, bytes_per_second: rate });
+            }
+        }
+        (!links.is_empty()).then_some(WorkerToServer::Links(links))
     }
 
     /// The next message from another worker.

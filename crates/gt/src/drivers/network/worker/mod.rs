@@ -31,6 +31,7 @@ use super::neighbours::Neighbours;
 use crate::drivers::MakeWorker;
 use crate::drivers::files::{self, FileDone, FileThread, Folders};
 use crate::drivers::memory;
+use crate::drivers::system;
 
 /// A worker's options.
 pub struct WorkerOptions {
@@ -42,6 +43,8 @@ pub struct WorkerOptions {
     pub threads: usize,
     /// The host at which other workers reach this one; by default its address towards the server.
     pub peer_host: Option<String>,
+    /// The rack of its machine, or whatever else is near; empty if unknown.
+    pub rack: String,
     /// How its engine reaches other engines, if it can.
     pub fabric: Option<Fabric>,
     /// The estimated work per second: see [`gt_worker::Engine::rate`].
@@ -119,6 +122,8 @@ impl WorkerProcess {
             PeerLinks::bind(&address.resolve()?, options.peer_host.as_deref(), key.as_ref())?;
         let hello = WorkerHello {
             machine: shm::machine_token(),
+            host: system::host(),
+            rack: options.rack.clone(),
             endpoint: peers.endpoint().to_string(),
             fabric: options.fabric.clone().map(Box::new),
             rate: options.rate,
@@ -227,6 +232,9 @@ impl WorkerProcess {
             self.blocks.tidy();
             for undelivered in self.neighbours.undelivered() {
                 self.send(&undelivered)?;
+            }
+            if let Some(links) = self.neighbours.measured() {
+                self.send(&links)?;
             }
         }
         // A lost server needs no goodbye.

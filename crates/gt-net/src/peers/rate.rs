@@ -1,0 +1,106 @@
+//! The rate of a connection, from what the operating system counts of it.
+
+use std::os::fd::RawFd;
+
+/// The bytes that are needed to know a rate: fewer arrive within the bursts that networks allow.
+const ENOUGH: u64 = 1 << 20;
+
+/// What a connection has carried, and how long it took.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ConnectionCounters {
+    /// The bytes that the receiver has acknowledged.
+    acknowledged: u64,
+    /// The microseconds in which there was something to send, and room for it at the receiver.
+    busy: u64,
+}
+
+impl ConnectionCounters {
+    /// Returns the bytes per second since earlier counters of the connection; `None` if it has carried
+    /// too little since.
+    pub fn rate_since(&self, earlier: ConnectionCounters) -> Option<u64> {
+        let bytes = self.acknowledged.saturating_sub(earlier.acknowledged);
+        let busy = self.busy.saturating_sub(earlier.busy);
+        (bytes >= ENOUGH && busy > 0)
+            .then(|| u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(busy)).ok())?
+    }
+
+    /// Returns the counters of a TCP connection; `None` if the system does not have them.
+    ///
+    /// See `struct tcp_info` in Linux's `linux/tcp.h`.
+    #[cfg(target_os = "linux")]
+    pub fn of(descriptor: RawFd) -> Option<ConnectionCounters> {
+        /// The positions of fields, of eight bytes each: `tcpi_bytes_acked`, `tcpi_busy_time` and
+        /// `tcpi_rwnd_limited`.
+        const ACKNOWLEDGED: usize = 120;
+        const BUSY: usize = 168;
+        const WITHOUT_ROOM: usize = 176;
+        let mut information = [0_u8; WITHOUT_ROOM + 8];
+        let mut length = information.len() as libc::socklen_t;
+        // SAFETY: both pointers are valid for the call, which writes at most `length` bytes. A
+        // descriptor that is not a TCP connection is an error.
+        let result = unsafe {
+            libc::getsockopt(
+                descriptor,
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                information.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result != 0 || (length as usize) < information.len() {
+            return None;
+        }
+        let field = |at: usize| {
+            let bytes = information[at..].first_chunk::<8>().expect("the field is inside");
+            u64::from_ne_bytes(*bytes)
+        };
+        let busy = field(BUSY).saturating_sub(field(WITHOUT_ROOM));
+        Some(ConnectionCounters { acknowledged: field(ACKNOWLEDGED), busy })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub fn of(_: RawFd) -> Option<ConnectionCounters> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_needs_enough_bytes() {
+        let before = ConnectionCounters { acknowledged: 1000, busy: 500 };
+        let after = |acknowledged, busy| ConnectionCounters { acknowledged, busy };
+        assert_eq!(after(1000 + (4 << 20), 2_000_500).rate_since(before), Some(2 << 20));
+        assert_eq!(after(2000, 2_000_500).rate_since(before), None);
+        assert_eq!(after(1000 + (4 << 20), 500).rate_since(before), None);
+        assert_eq!(after(0, 0).rate_since(before), None, "another connection");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_connection_counts_what_it_carries() {
+        use std::io::{Read, Write};
+        use std::net::{TcpListener, TcpStream};
+        use std::os::fd::AsRawFd;
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        let before = ConnectionCounters::of(sender.as_raw_fd()).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut bytes = vec![0; 8 << 20];
+            receiver.read_exact(&mut bytes).unwrap();
+            receiver
+        });
+        sender.write_all(&vec![1; 8 << 20]).unwrap();
+        let _receiver = reader.join().unwrap();
+        let after = ConnectionCounters::of(sender.as_raw_fd()).unwrap();
+        // The last acknowledgement may be on its way.
+        assert!(after.acknowledged - before.acknowledged > 4 << 20, "{after:?}");
+        assert!(after.rate_since(before).unwrap() > 100_000, "{after:?}");
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(ConnectionCounters::of(file.as_raw_fd()), None);
+    }
+}
