@@ -1,4 +1,4 @@
-"""Introspection: the tape, placements, redistribution, failures and worker statistics."""
+"""Introspection: the tape, placements, redistribution, failures, statistics, timelines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +9,13 @@ from gt._arguments import brief
 from gt._display import html
 from gt._public import show_callers
 from gt.explain import Explanation, Placed, explain
+from gt.timeline import Timeline, timeline
 
 __all__ = [
     "Explanation",
     "Failure",
     "Tape",
+    "Timeline",
     "explain",
     "failed",
     "get_cache_stats",
@@ -23,6 +25,7 @@ __all__ = [
     "print_tape",
     "print_worker_stats",
     "strict",
+    "timeline",
 ]
 
 

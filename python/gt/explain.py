@@ -12,7 +12,7 @@ from typing import Any
 
 from gt import _gt
 from gt._display import html
-from gt._display.notebook import show
+from gt._display.notebook import is_terminal, show
 from gt._display.sizes import size_text
 from gt.session.session import Session, current_session
 
@@ -163,9 +163,11 @@ class explain:  # noqa: N801 - it is used as a function and as a context
             show(self.result)
 
     def _ipython_display_(self) -> None:
-        """Show the explanation, where a cell of a notebook ends with it; it is shown once."""
+        """Show the explanation where a cell ends with this object, unless it was shown before."""
         if self.quiet:
             show(self.result)
+        elif is_terminal():
+            print(self)
 
 
 #: The active explanations of each session, the outermost first. An outer explanation includes its

@@ -13,6 +13,7 @@ BLOCK = 50_000
 
 _LEFT = ' style="text-align:left"'
 _RIGHT = ' style="text-align:right"'
+_FITS = 'style="max-width:100%;height:auto"'
 
 
 def page(*parts: str) -> str:
@@ -69,7 +70,25 @@ def table(
     return whole + paragraph(f"the first {len(shown):,} of {count:,} {things}")
 
 
+def drawing(svg: str) -> str:
+    """Return a picture of shapes, no wider than the page.
+
+    Args:
+        svg: a drawing of GT's own, in which texts are escaped.
+    """
+    return svg.replace("<svg ", f"<svg {_FITS} ", 1)
+
+
+def image(png: bytes, what: str) -> str:
+    """Return a picture of pixels, no wider than the page, and what it shows in words."""
+    from base64 import b64encode
+
+    source = f"data:image/png;base64,{b64encode(png).decode()}"
+    return f'<img {_FITS} alt="{text(what)}" src="{source}">'
+
+
 def _side(cells: list[str]) -> str:
     """Return the alignment of a column: numbers stand below each other."""
-    is_number = cells and all(cell == "-" or cell[:1].isdigit() for cell in cells)
-    return _RIGHT if is_number else _LEFT
+    known = [cell for cell in cells if cell != "-"]
+    are_numbers = known and all(cell[:1].isdigit() for cell in known)
+    return _RIGHT if are_numbers else _LEFT

@@ -35,7 +35,8 @@ def show(shown: Displayable) -> None:
     if is_notebook():
         from IPython.display import display
 
-        display(shown)
+        bundle = {"text/plain": str(shown), "text/html": shown._repr_html_()}
+        display(bundle, raw=True)
     else:
         print(shown)
 
