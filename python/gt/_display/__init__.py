@@ -4,5 +4,5 @@
 - `notebook`: whether this process is a notebook's kernel, and displaying in it.
 - `sizes`: numbers of bytes.
 
-IPython is not a dependency: it is there when a notebook runs.
+IPython is not a dependency: a notebook's kernel has imported it.
 """

@@ -1,5 +1,7 @@
 """How notebooks show a tensor."""
 
+from typing import Any
+
 from gt._display import html
 from gt._display.notebook import is_terminal
 from gt._display.sizes import size_text
@@ -7,14 +9,14 @@ from gt._gt import Tensor, is_batched
 from gt.ops.registry import extend_tensor
 
 
-def bundle(tensor: Tensor, include: object = None, exclude: object = None) -> dict[str, str] | None:
+def _bundle(input: Tensor, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
     """Return a tensor as text and as HTML, with its values fetched once for both.
 
     The text is that of `repr`. In place of values that cannot be computed, both have the error,
     with the line of its operation.
 
     Args:
-        tensor: the tensor.
+        input: the tensor.
         include: what IPython asks for; both are returned in any case.
         exclude: what IPython does not ask for.
 
@@ -24,13 +26,13 @@ def bundle(tensor: Tensor, include: object = None, exclude: object = None) -> di
     if is_terminal():
         return None
     try:
-        shown = repr(tensor)
+        shown = repr(input)
     except Exception as error:
         shown = f"{type(error).__name__}: {error}"
     bundled = {"text/plain": shown}
     # A subclass may have one of its own.
-    if not hasattr(type(tensor), "_repr_html_"):
-        bundled["text/html"] = html.page(html.paragraph(_heading(tensor)), html.block(shown))
+    if not hasattr(type(input), "_repr_html_"):
+        bundled["text/html"] = html.page(html.paragraph(_heading(input)), html.block(shown))
     return bundled
 
 
@@ -53,4 +55,4 @@ def _count(elements: int) -> str:
     return "one element" if elements == 1 else f"{elements:,} elements"
 
 
-extend_tensor(_repr_mimebundle_=bundle)
+extend_tensor(_repr_mimebundle_=_bundle)

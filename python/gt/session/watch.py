@@ -161,7 +161,7 @@ class Watch:
             if _LIVE.get(key) is self:
                 del _LIVE[key]
         self._seen.state = f"ended: {self._reason}"
-        # If the kernel ends, nobody sees the last update.
+        # A kernel that ends no longer takes the last update.
         with contextlib.suppress(Exception):
             self._handle.update(self._seen.bundle(), raw=True)
 
