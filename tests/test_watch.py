@@ -111,12 +111,17 @@ class Notebook:
         self.execution_count, self.cells, self.calls = 0, [], []
         self.events = SimpleNamespace(register=lambda _, call: self.calls.append(call))
         self.history_manager = SimpleNamespace(input_hist_raw=[""])
+        self.parent = {}
 
-    def run(self, text: str) -> None:
-        """Begin to run a cell."""
+    def get_parent(self):
+        return self.parent
+
+    def run(self, text: str, cell_id: str | None = None) -> None:
+        """Begin to run a cell, whose id some notebooks send."""
         self.execution_count += 1
+        self.parent = {"metadata": {"cellId": cell_id} if cell_id else {}}
         for call in self.calls:
-            call(SimpleNamespace(raw_cell=text, cell_id=None))
+            call(SimpleNamespace(raw_cell=text, cell_id=cell_id))
         self.history_manager.input_hist_raw.append(text)
 
     def display_live(self, bundle):
@@ -160,6 +165,15 @@ def test_a_cell_that_runs_again_ends_it(kernel):
     kernel.run("gt.watch()")
     assert view.ended
     kernel.cells[0].wait("(ended: its cell runs again)")
+
+
+def test_a_cell_that_was_changed_and_runs_again_ends_it(kernel):
+    kernel.run("gt.watch()", "a")
+    view = gt.watch(every=0.1)
+    kernel.run("1 + 1", "b")
+    assert not view.ended
+    kernel.run("1 + 2", "a")
+    assert view.ended
 
 
 def test_another_cell_ends_the_view_of_the_same_session(kernel):

@@ -12,7 +12,7 @@ CELL = 400
 BLOCK = 50_000
 
 _LEFT = ' style="text-align:left"'
-_RIGHT = ' style="text-align:right"'
+_RIGHT = ' style="text-align:right;white-space:nowrap"'
 _FITS = 'style="max-width:100%;height:auto"'
 
 

@@ -9,14 +9,14 @@ from gt._gt import Tensor, is_batched
 from gt.ops.registry import extend_tensor
 
 
-def _bundle(input: Tensor, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
+def _bundle(self: Tensor, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
     """Return a tensor as text and as HTML, with its values fetched once for both.
 
     The text is that of `repr`. In place of values that cannot be computed, both have the error,
     with the line of its operation.
 
     Args:
-        input: the tensor.
+        self: the tensor.
         include: what IPython asks for; both are returned in any case.
         exclude: what IPython does not ask for.
 
@@ -26,13 +26,13 @@ def _bundle(input: Tensor, include: Any = None, exclude: Any = None) -> dict[str
     if is_terminal():
         return None
     try:
-        shown = repr(input)
+        shown = repr(self)
     except Exception as error:
         shown = f"{type(error).__name__}: {error}"
     bundled = {"text/plain": shown}
     # A subclass may have one of its own.
-    if not hasattr(type(input), "_repr_html_"):
-        bundled["text/html"] = html.page(html.paragraph(_heading(input)), html.block(shown))
+    if not hasattr(type(self), "_repr_html_"):
+        bundled["text/html"] = html.page(html.paragraph(_heading(self)), html.block(shown))
     return bundled
 
 
