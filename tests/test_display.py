@@ -1,6 +1,8 @@
 """The HTML of GT's objects, which notebooks show: plain, escaped, and of bounded length."""
 
 import copy
+import doctest
+import importlib
 import subprocess
 import sys
 
@@ -62,6 +64,13 @@ def test_the_status_of_many_sessions_with_hostile_names():
     assert "the first 100 of 1,000 sessions" in texts
     assert "the first 100 of 1,001 users and teams" in texts
     assert repr(status).count("\n") > 2000
+
+
+def test_a_session_with_a_hostile_name():
+    name = "<script>alert(1)</script> $x$"
+    with gt.Session(workers=1, name=name):
+        texts = texts_of(gt.status()._repr_html_())
+    assert any(text.startswith(name) for text in texts), texts
 
 
 @unsharded_only
@@ -150,6 +159,15 @@ def test_a_plan_is_printed_outside_of_notebooks(capsys):
     with gt.debug.explain() as explanation:
         gt.ones(2).sum().item()
     assert capsys.readouterr().out == f"{explanation}\n"
+
+
+@unsharded_only
+@pytest.mark.parametrize("name", ["_display.html", "_display.sizes", "session.watch"])
+def test_examples(name):
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    module = importlib.import_module(f"gt.{name}")
+    done = doctest.testmod(module, extraglobs={"gt": gt}, optionflags=options)
+    assert done.attempted and not done.failed
 
 
 def test_gt_does_not_import_ipython():

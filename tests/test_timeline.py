@@ -1,5 +1,6 @@
 """`gt.debug.timeline`: what a block does, as a picture."""
 
+import doctest
 import os
 import sys
 
@@ -11,7 +12,14 @@ from processes import cluster, embedded_only, one_engine_only
 pytestmark = [embedded_only, one_engine_only]
 
 
-def test_a_block_is_recorded_and_shown(tmp_path):
+@pytest.fixture
+def session():
+    """Open a session, as only the last one opened can be recorded."""
+    with gt.Session(workers=1) as session:
+        yield session
+
+
+def test_a_block_is_recorded_and_shown(tmp_path, session):
     with gt.debug.timeline() as timeline:
         assert repr(timeline) == "<gt.debug.Timeline: nothing is recorded yet>"
         assert "nothing is recorded yet" in timeline._repr_html_()
@@ -59,9 +67,23 @@ def test_a_log_that_cannot_be_read_is_reported(tmp_path):
         gt.debug.Timeline(tmp_path / "empty.log")
 
 
-def test_the_error_of_a_block_is_the_one_that_is_raised():
+def test_the_error_of_a_block_is_the_one_that_is_raised(session):
     with pytest.raises(ZeroDivisionError), gt.debug.timeline():
         print(1 // 0)
+
+
+def test_of_several_sessions_here_the_last_is_recorded(session):
+    gt.ones(3).sum().item()
+    with gt.Session(workers=1):
+        gt.ones(3).sum().item()
+    with pytest.raises(ConnectionError, match="only the last one can"), gt.debug.timeline():
+        pass
+
+
+def test_the_example(session):
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    module = sys.modules["gt.timeline"]
+    assert doctest.testmod(module, extraglobs={"gt": gt}, optionflags=options).failed == 0
 
 
 def test_a_session_on_a_server_is_recorded():
@@ -85,12 +107,17 @@ def test_a_wrong_key_is_reported(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_leaves_the_log_to_its_parent(tmp_path):
+def test_a_fork_leaves_the_recording_and_the_log_to_its_parent(tmp_path, session):
+    read_end, write_end = os.pipe()
     with gt.debug.timeline() as timeline:
         gt.ones(10).sum().item()
-    child = os.fork()
-    if child == 0:
-        del timeline
-        os._exit(0)
+        child = os.fork()
+        if child == 0:
+            os.close(write_end)
+            os.read(read_end, 1)  # until the block of the parent has ended
+            del timeline
+            os._exit(0)
+    os.close(write_end)
     os.waitpid(child, 0)
+    os.close(read_end)
     timeline.save(tmp_path / "timeline.svg")

@@ -7,7 +7,6 @@ timeline.save("timeline.png")
 
 import contextlib
 import os
-import signal
 import sys
 import time
 import weakref
@@ -34,6 +33,8 @@ _AS_SHAPES = 2_000_000
 #: The most seconds that are recorded, and that a recording may take to begin and to end.
 _LONGEST = 600
 _BEGINS_WITHIN = _ENDS_WITHIN = 60.0
+
+_ONLY_LAST = "of the sessions with workers in this process, only the last one can be recorded"
 
 #: How long peers may take to report what they have done, in seconds.
 _REPORTED_WITHIN = 0.2
@@ -129,7 +130,8 @@ def timeline(
     """Record what clients, dispatcher and workers do during a block, at most for ten minutes.
 
     Returns, as a context, the `Timeline`, which is drawn at the end, when all that was issued is
-    computed. Other sessions on the same workers are on it, too.
+    computed. Other sessions on the same workers are on it, too. Of several sessions with workers in
+    this process, only the last one that was opened can be recorded.
 
     Args:
         key_file: the key file, if the session was connected with one.
@@ -181,38 +183,51 @@ def _begin(session: Session, log: Path, options: list[str]) -> "subprocess.Popen
     # It finds `gt` where this process has found it.
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "gt", "trace", *options, "-s", str(_LONGEST)]
-        + ["-o", str(log), *target],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", "gt.scripts._record_block", str(log), str(_LONGEST)]
+        + [*target, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         # Ctrl-C, which goes to this process and its group, does not end it.
         start_new_session=True,
     )
-    until = time.monotonic() + _BEGINS_WITHIN
-    while not log.exists() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
-    if not log.exists():
-        problem = _end(process) or f"nothing is recorded within {_BEGINS_WITHIN:.0f} s"
+    try:
+        problem = _wait_until_recorded(process)
+    except BaseException:
+        _end(process)
+        raise
+    if problem and not opened.remote:
+        problem += f"\n  hint: {_ONLY_LAST}"
+    if problem:
         raise ConnectionError(f"timeline: {problem}")
     return process
+
+
+def _wait_until_recorded(process: "subprocess.Popen[str]") -> str:
+    """Wait until events are recorded; return what went wrong."""
+    import select
+
+    assert process.stdout is not None
+    is_said, _, _ = select.select([process.stdout], [], [], _BEGINS_WITHIN)
+    if is_said and process.stdout.readline():
+        return ""
+    return _end(process) or f"nothing is recorded within {_BEGINS_WITHIN:.0f} s"
 
 
 def _end(process: "subprocess.Popen[str]") -> str:
     """End a recording; return what went wrong."""
     import subprocess
 
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
     try:
-        _, errors = process.communicate(timeout=_ENDS_WITHIN)
+        # A line, as a forked process may hold the other end open.
+        _, errors = process.communicate("end\n", timeout=_ENDS_WITHIN)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         return f"the recording did not end within {_ENDS_WITHIN:.0f} s"
-    return errors.strip().removeprefix("gt trace: ")
+    return errors.strip()
 
 
 def _remove(folder: str, owner: int) -> None:
