@@ -112,11 +112,16 @@ def test_a_fork_leaves_the_recording_and_the_log_to_its_parent(tmp_path, session
     with gt.debug.timeline() as timeline:
         gt.ones(10).sum().item()
         child = os.fork()
-        if child == 0:
+        # Its child leaves the block at once.
+        grandchild = os.fork() if child == 0 else 0
+        if child == 0 and grandchild:
             os.close(write_end)
             os.read(read_end, 1)  # until the block of the parent has ended
+            os.waitpid(grandchild, 0)
             del timeline
             os._exit(0)
+    if child == 0:
+        os._exit(0)
     os.close(write_end)
     os.waitpid(child, 0)
     os.close(read_end)

@@ -157,7 +157,7 @@ def timeline(
     options = [] if key_file is None else ["--key-file", os.fspath(key_file)]
     if insecure:
         options.append("--insecure")
-    process = _begin(session, log, options)
+    process, owner = _begin(session, log, options), os.getpid()
     try:
         yield recorded
         # The block may have closed the session.
@@ -165,7 +165,10 @@ def timeline(
             session.synchronize()
         time.sleep(_REPORTED_WITHIN)
     finally:
-        problem = _end(process)
+        # A process that was forked in the block leaves the recording to its parent.
+        problem = _end(process) if os.getpid() == owner else ""
+    if os.getpid() != owner:
+        return
     if problem and not log.stat().st_size:
         raise ConnectionError(f"timeline: {problem}")
     recorded._read(log)
