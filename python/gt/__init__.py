@@ -175,6 +175,7 @@ from gt.session.publications import __all__ as _publications_names  # noqa: E402
 from gt.session.session import Session, current_session, gpu_workers, workers  # noqa: E402
 from gt.session.status import Status, status  # noqa: E402
 from gt.session.step import step  # noqa: E402
+from gt.session.watch import Watch, watch  # noqa: E402
 
 float = float32
 double = float64
@@ -196,6 +197,7 @@ __all__ = [
     "Size",
     "Status",
     "Tensor",
+    "Watch",
     "WorkerError",
     "WorkerIndexError",
     "__version__",
@@ -310,6 +312,7 @@ __all__ = [
     "unkeep",
     "utils",
     "vmap",
+    "watch",
     "workers",
     *_legacy_names,
     *_operations,
@@ -343,14 +346,12 @@ if _typing.TYPE_CHECKING:
         torch_version, torchvision, types, utils, version, xpu,
     )
 # fmt: on
-
 else:
 
     def __getattr__(name: str) -> _Any:
         """Import a module of `_LATER`, or raise an error that suggests the closest name."""
         if name in _LATER or name in ("_dynamo", "_inductor"):
             import importlib as _importlib
-
 
             return _importlib.import_module(f"gt.{name}")
         import difflib as _difflib  # slow to import
@@ -362,9 +363,8 @@ else:
             raise AttributeError(f"gt has no '{name}': {reason}")
         near = _difflib.get_close_matches(name, __all__, n=1)
         hint = f"\n  hint: gt.{near[0]}" if near else ""
-        raise AttributeError(
-            f"gt has no '{name}'; if PyTorch has it, GT does not have it yet{hint}"
-        )
+        text = f"gt has no '{name}'; if PyTorch has it, GT does not have it yet{hint}"
+        raise AttributeError(text)
 
 
 _show_callers(globals())

@@ -1,4 +1,4 @@
-"""Introspection: the tape, placements, redistribution, failures and worker statistics."""
+"""Introspection: the tape, placements, redistribution, failures, statistics, timelines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,12 +6,16 @@ from typing import Any, NamedTuple
 
 from gt import _gt
 from gt._arguments import brief
+from gt._display import html
 from gt._public import show_callers
 from gt.explain import Explanation, Placed, explain
+from gt.timeline import Timeline, timeline
 
 __all__ = [
     "Explanation",
     "Failure",
+    "Tape",
+    "Timeline",
     "explain",
     "failed",
     "get_cache_stats",
@@ -21,7 +25,17 @@ __all__ = [
     "print_tape",
     "print_worker_stats",
     "strict",
+    "timeline",
 ]
+
+
+class Tape(list[dict[str, Any]]):
+    """The operations on the tape, oldest first; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        head = ["#", "operation", "inputs", "output", "signal"]
+        table = html.table(head, map(_tape_row, self), len(self), "operations")
+        return html.page(html.paragraph(f"tape: {len(self):,} operation(s)"), table)
 
 
 class Failure(NamedTuple):
@@ -77,12 +91,19 @@ def strict(limit: int = 0) -> Iterator[None]:
             _gt.set_strict(session, outer)
 
 
-def get_tape() -> list[dict[str, Any]]:
+def get_tape() -> Tape:
     """Return the operations on the tape that are still reachable, oldest first.
 
     Each is a dict with `id`, `op`, `inputs`, `shape`, `dtype` and `signal`.
     """
-    return _gt.get_tape()
+    return Tape(_gt.get_tape())
+
+
+def _tape_row(entry: dict[str, Any]) -> list[str]:
+    """Return the cells of an operation in a table."""
+    output = f"{entry['dtype']} {entry['shape']}"
+    inputs = ", ".join(entry["inputs"])
+    return [str(entry["id"]), entry["op"], inputs, output, entry["signal"] or "-"]
 
 
 def print_tape() -> None:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gt import _gt
+from gt._display import html
+from gt._display.notebook import is_terminal, show
+from gt._display.sizes import size_text
 from gt.session.session import Session, current_session
 
 __all__ = ["Explanation", "Move", "Placed", "Step", "explain"]
@@ -102,24 +105,24 @@ class Explanation:
         """Return a line for each operation, followed by one for each of its redistributions."""
         lines = []
         for step in self.steps:
-            operands = ", ".join(map(str, step.operands)) or "nothing"
-            lines.append(f"{step.operation}: {operands} -> {step.output}")
+            lines.append(f"{step.operation}: {_operands(step)} -> {step.output}")
             if step.line:
                 lines.append(f"    at {step.line}")
             if step.counted:
                 lines.append(f"    {COUNTED}")
-            lines += [
-                f"    {move.collective} of {_size(move.bytes)}: {move.source.placement} on "
-                f"{move.source.workers} -> {move.target.placement} on {move.target.workers}, "
-                f"because {move.reason}"
-                for move in step.moves
-            ]
-        lines.append(
-            f"{len(self.steps)} operations, {len(self.moves)} moves, "
-            f"{_size(self.moved_bytes)} between workers"
+            lines += [f"    {_move_text(move)}" for move in step.moves]
+        return "\n".join([*lines, *self._sums()])
+
+    def _sums(self) -> list[str]:
+        """Return the lines about all steps together."""
+        held = ", ".join(
+            f"worker {n}: {size_text(size)}" for n, size in sorted(self.memory.items())
         )
-        held = ", ".join(f"worker {n}: {_size(size)}" for n, size in sorted(self.memory.items()))
-        lines.append(f"memory: {held or 'nothing'}")
+        lines = [
+            f"{len(self.steps)} operations, {len(self.moves)} moves, "
+            f"{size_text(self.moved_bytes)} between workers",
+            f"memory: {held or 'nothing'}",
+        ]
         if len(set(self.slots)) < len(self.slots) or "" in self.slots:
             carried = ", ".join(
                 f"slot {n} on {worker or 'no worker'}" for n, worker in enumerate(self.slots)
@@ -131,15 +134,21 @@ class Explanation:
             f"slow link: {link.one} to {link.other}, {_size(link.bytes_per_second)}/s"
             for link in self.slow_links
         ]
-        return "\n".join(lines)
+        return lines
+
+    def _repr_html_(self) -> str:
+        """Return a table of the steps for notebooks, with their redistributions."""
+        head = ["operation", "operands", "output", "moves", "line"]
+        table = html.table(head, map(_row, self.steps), len(self.steps), "operations")
+        return html.page(table, *map(html.paragraph, self._sums()))
 
 
 class explain:  # noqa: N801 - it is used as a function and as a context
     """Explain a piece of program: `with gt.debug.explain():`, or `gt.debug.explain(function)`.
 
-    Prints the plan at the end, unless `quiet`. As a context it returns the `Explanation`, which is
-    filled at the end; called with a function, it calls it with the arguments that follow and
-    stores the explanation in `result`.
+    Prints the plan at the end, unless `quiet`; a notebook shows it as a table. As a context it
+    returns the `Explanation`, which is filled at the end; called with a function, it calls it with
+    the arguments that follow and stores the explanation in `result`.
     """
 
     def __init__(self, function: Callable[..., Any] | None = None, *args: Any, quiet: bool = False):
@@ -172,7 +181,14 @@ class explain:  # noqa: N801 - it is used as a function and as a context
             if others:
                 _gt.begin_explaining(session._open)
         if not self.quiet and kind is None:
-            print(self.result)
+            show(self.result)
+
+    def _ipython_display_(self) -> None:
+        """Show the explanation where a cell ends with this object, unless it was shown before."""
+        if self.quiet:
+            show(self.result)
+        elif is_terminal():
+            print(self)
 
 
 #: The active explanations of each session, the outermost first. An outer explanation includes its
@@ -204,6 +220,25 @@ def _runs(machines: list[str]) -> str:
     return ", ".join(parts)
 
 
+def _operands(step: Step) -> str:
+    return ", ".join(map(str, step.operands)) or "nothing"
+
+
+def _move_text(move: Move) -> str:
+    return (
+        f"{move.collective} of {size_text(move.bytes)}: {move.source.placement} on "
+        f"{move.source.workers} -> {move.target.placement} on {move.target.workers}, "
+        f"because {move.reason}"
+    )
+
+
+def _row(step: Step) -> list[str]:
+    """Return the cells of a step in a table."""
+    moves = [*map(_move_text, step.moves), *([COUNTED] if step.counted else [])]
+    cells = [step.operation, _operands(step), str(step.output), "; ".join(moves) or "-"]
+    return [*cells, step.line or "-"]
+
+
 def _step(step: dict[str, Any]) -> Step:
     operands = [Placed(**operand) for operand in step["operands"]]
     moves = [
@@ -218,11 +253,3 @@ def _step(step: dict[str, Any]) -> Step:
     ]
     output, counted = Placed(**step["output"]), step["counted"]
     return Step(step["operation"], step["line"], operands, output, moves, counted)
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"

@@ -265,6 +265,7 @@ PARAMETERS = {
 RESULTS = {
     "is_foreign": "_bool",
     "_is_view": "_bool",
+    "_repr_mimebundle_": "dict[str, str] | None",
     "is_contiguous": "_bool",
     "storage_offset": "_int",
     "stride": "Any",

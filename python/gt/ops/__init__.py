@@ -56,6 +56,7 @@ from gt.ops import (  # noqa: F401
     memory,
     native,
     norms,
+    notebooks,
     numpy_functions,
     old_windows,
     order,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from gt import _gt
+from gt._display import html
 from gt.session.status_rows import SessionRow, TeamRow, UserRow, Windows, WorkerRow
 
 
@@ -136,8 +137,11 @@ class Status:
             tables.append(([*head, "time", "memory", "quota"], users))
         return tables
 
+    def _heading(self) -> str:
+        return f"{self.at}, up {self.seconds:.0f} s"
+
     def __repr__(self) -> str:
-        lines = [f"{self.at}, up {self.seconds:.0f} s"]
+        lines = [self._heading()]
         for head, rows in self._tables():
             widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
             lines.append("")
@@ -147,17 +151,12 @@ class Status:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        parts = [f"<p>{escape(self.at)}, up {self.seconds:.0f} s</p>"]
-        for head, rows in self._tables():
-            cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-            body = "".join(
-                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-                for row in rows
-            )
-            parts.append(f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>")
-        return "\n".join(parts)
+        things = ("workers", "sessions", "users and teams")
+        tables = [
+            html.table(head, rows, len(rows), name)
+            for name, (head, rows) in zip(things, self._tables(), strict=False)
+        ]
+        return html.page(html.paragraph(self._heading()), *tables)
 
 
 #: The heads of the columns of device time: used, of the time entitled to.
