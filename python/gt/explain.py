@@ -131,7 +131,7 @@ class Explanation:
         if len(set(self.machines)) > 1:
             lines.append(f"machines: {_runs(self.machines)}")
         lines += [
-            f"slow link: {link.one} to {link.other}, {_size(link.bytes_per_second)}/s"
+            f"slow link: {link.one} to {link.other}, {size_text(link.bytes_per_second)}/s"
             for link in self.slow_links
         ]
         return lines

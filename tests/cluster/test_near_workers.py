@@ -49,10 +49,10 @@ def sums_of(lab):
         gt.manual_seed(3)
         gt.register_config("rows of near workers", SignalConfig(ShardConfig(axis=0)))
         with gt.signal.context("rows of near workers"):
-            rows = gt.randn(6, 500_000)
+            rows = gt.randn(60, 150_000)
         sums = []
         with gt.debug.explain(quiet=True) as explained:
-            for _ in range(6):
+            for _ in range(12):
                 rows = (rows + rows.sum(0)).tanh()
                 sums.append(rows.sum().item())
         # Rates are looked at once a second.

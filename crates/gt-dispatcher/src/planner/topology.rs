@@ -117,10 +117,15 @@ impl Topology {
         }
     }
 
-    /// Returns whether the link between the machines of two workers is much slower than others.
-    pub fn is_slow(&self, a: WorkerId, b: WorkerId) -> bool {
+    /// Returns how many times slower, as a power of two, the link between the machines of two workers
+    /// is than the fastest; 0 if it is not much slower.
+    pub fn slowness(&self, a: WorkerId, b: WorkerId) -> u32 {
         let machines = self.of.get(&a).zip(self.of.get(&b));
-        machines.is_some_and(|(a, b)| self.slow_rate(*a, *b).is_some())
+        machines.map_or(0, |(a, b)| self.slowness_between(*a, *b))
+    }
+
+    fn slowness_between(&self, a: usize, b: usize) -> u32 {
+        self.slow_rate(a, b).map_or(0, |rate| (self.fastest() / rate.max(1)).ilog2())
     }
 
     fn between(&self, a: Option<usize>, b: Option<usize>) -> u32 {
@@ -128,10 +133,7 @@ impl Topology {
         let (first, second) = (&self.machines[a], &self.machines[b]);
         let is_near = !first.rack.is_empty() && first.rack == second.rack;
         let base = if is_near { IN_RACK } else { FAR };
-        match self.slow_rate(a, b) {
-            Some(rate) => base + FOR_HALF * (self.fastest() / rate.max(1)).ilog2(),
-            None => base,
-        }
+        base + FOR_HALF * self.slowness_between(a, b)
     }
 
     /// Returns the rate between two machines, in the slower direction, if it is much lower than that

@@ -57,7 +57,7 @@ impl Workers {
     }
 
     /// Chooses the worker that holds the second copy of another's values: one that is not to end, on
-    /// another machine if there is one, to which the link is not slow, the next by id.
+    /// another machine if there is one, over the link that is the least slow, the next by id.
     pub fn keeper(
         &self,
         host: WorkerId,
@@ -69,8 +69,8 @@ impl Workers {
             .filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
         let order = |other: &&RegisteredWorker| {
             let is_on_same_machine = topology.distance(host, other.id) == 0;
-            let is_slow = topology.is_slow(host, other.id);
-            (other.drain.is_some(), is_on_same_machine, is_slow, other.id < host, other.id)
+            let slowness = topology.slowness(host, other.id);
+            (other.drain.is_some(), is_on_same_machine, slowness, other.id < host, other.id)
         };
         others.min_by_key(order).map(|other| other.id)
     }
