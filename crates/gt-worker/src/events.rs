@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
+use gt_ir::gpu::GpuStatus;
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Report;
@@ -39,6 +40,8 @@ pub(crate) struct Emitter {
     is_new: bool,
     /// The amounts that were reported last: sessions end, and tensors are freed, without an event.
     reported: HeldAmounts,
+    /// The GPU as it was reported last.
+    reported_gpu: Option<GpuStatus>,
 }
 
 /// The tensors and the bytes that a worker holds: in memory, spilled, and of snapshots.
@@ -79,6 +82,7 @@ impl Emitter {
             sent: Duration::ZERO,
             is_new: false,
             reported: HeldAmounts::default(),
+            reported_gpu: None,
         }
     }
 
@@ -275,11 +279,12 @@ impl Emitter {
         let now = self.there(now);
         let due = at_once || now >= self.sent + EVERY || self.events.len() >= MANY;
         let held = amounts(stats);
-        let is_new = self.is_new || held != self.reported;
+        let is_new = self.is_new || held != self.reported || stats.gpu != self.reported_gpu;
         if !(self.is_on && is_new && due) {
             return Vec::new();
         }
         (self.sent, self.is_new, self.reported) = (now, false, held);
+        self.reported_gpu.clone_from(&stats.gpu);
         let report = Report {
             at: now,
             since: self.since,
@@ -294,6 +299,7 @@ impl Emitter {
             snapshot_bytes: stats.snapshot_bytes,
             snapshot_disk_bytes: stats.snapshot_disk_bytes,
             busy: self.busy,
+            gpu: stats.gpu.clone(),
         };
         let (events, dropped) =
             (std::mem::take(&mut self.events), std::mem::take(&mut self.dropped));

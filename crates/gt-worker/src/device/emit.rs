@@ -26,6 +26,7 @@ impl<E: Engine> Device<E> {
             spilled_bytes: self.held.spilled_bytes,
             top_sequences: self.programs.top_sequences(),
             compilation,
+            gpu: self.engine.gpu(),
             ..self.stats.clone()
         }
     }
