@@ -323,3 +323,37 @@ fn activity(kind: EventKind, what: What) -> Activity {
         (_, What::Send { .. } | What::Receive { .. } | What::Join { .. }) => Activity::Move,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::gpu::GpuReading;
+
+    use super::*;
+
+    /// The statistics of a worker whose GPU is used so much.
+    fn stats(percent: u8) -> WorkerStats {
+        let reading = Some(GpuReading { percent: Some(percent), memory: None });
+        let gpu = GpuStatus { name: "a GPU".into(), index: None, uuid: "GPU-1".into(), reading };
+        WorkerStats { gpu: Some(gpu), ..WorkerStats::default() }
+    }
+
+    #[test]
+    fn an_idle_worker_reports_a_new_reading_of_its_gpu_once_and_to_watchers_alone() {
+        let mut events = Emitter::new();
+        let reports = |events: &mut Emitter, second: u64, percent: u8| {
+            let sent = events.send(Duration::from_secs(second), true, &stats(percent));
+            let report = |message| match message {
+                WorkerToServer::Report(report) => report.gpu.and_then(|gpu| gpu.reading?.percent),
+                other => panic!("{other:?}"),
+            };
+            sent.into_iter().map(report).collect::<Vec<_>>()
+        };
+        assert_eq!(reports(&mut events, 1, 50), []);
+        events.observe(true, Duration::ZERO, Duration::ZERO);
+        assert_eq!(reports(&mut events, 2, 50), [Some(50)]);
+        assert_eq!(reports(&mut events, 3, 50), []);
+        assert_eq!(reports(&mut events, 4, 51), [Some(51)]);
+        events.observe(false, Duration::ZERO, Duration::ZERO);
+        assert_eq!(reports(&mut events, 5, 52), []);
+    }
+}
