@@ -368,8 +368,8 @@ class Engine:
     def is_device_lost(self, error: BaseException) -> bool:
         """Return whether, after this error of a call, the device fails all calls of this process.
 
-        A worker process then ends: its successor can use the device again, and sessions resume there
-        or on other workers.
+        A worker process then ends: its successor can use the device again, and sessions resume on
+        it or on other workers.
         """
         return False
 
