@@ -104,6 +104,7 @@ def cuda(monkeypatch):
     made = SimpleNamespace(
         mem_get_info=lambda device: (100 << 20, 80 << 30),
         get_device_name=lambda device: "H200",
+        get_device_properties=lambda device: SimpleNamespace(),
         Stream=lambda device: None,
     )
 

@@ -15,6 +15,8 @@ from gt.engines.pytorch.devices import GPU
 
 #: The memory size that the stand-in reports, in bytes.
 TOTAL = 16 << 30
+#: Its UUID.
+UUID = "ffc79498-8ff3-c2dc-3b0d-fafd804516ae"
 
 
 class Event:
@@ -59,6 +61,8 @@ class FakeCUDA:
     def __init__(self):
         self.counts = Counter()
         self.free = TOTAL
+        #: The message of the error of all calls, if CUDA has failed.
+        self.fault = ""
         self.computing = self._current = Stream(self.counts)
 
     def Stream(self, device):  # noqa: N802
@@ -100,6 +104,13 @@ class FakeCUDA:
 
     def get_device_name(self, device):
         return "stand-in"
+
+    def get_device_properties(self, device):
+        return SimpleNamespace(uuid=UUID)
+
+    def synchronize(self, device):
+        if self.fault:
+            raise RuntimeError(self.fault)
 
     def empty_cache(self):
         self.counts["releases"] += 1

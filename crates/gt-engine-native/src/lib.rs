@@ -81,7 +81,8 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ResultKind;
 use gt_ir::ops::custom;
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData};
-use gt_worker::engine::pausable::{CallNotifier, EngineCall, PausableCall};
+use gt_worker::engine::Notifier;
+use gt_worker::engine::pausable::{EngineCall, PausableCall};
 use gt_worker::mismatch::Mismatch;
 use gt_worker::plan::InputValue;
 use gt_worker::{Engine, EngineError, SharedBuffer};
@@ -311,7 +312,7 @@ impl Engine for NativeEngine {
         self.begin_call(call)
     }
 
-    fn notify_of_calls(&mut self, notify: CallNotifier) {
+    fn notify_by(&mut self, notify: Notifier) {
         self.calls.notify(notify);
     }
 

@@ -9,8 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gt_worker::engine::Notifier;
 use gt_worker::engine::guarded;
-use gt_worker::engine::pausable::{CallNotifier, CallResult, EngineCall, PausableCall};
+use gt_worker::engine::pausable::{CallResult, EngineCall, PausableCall};
 
 use crate::NativeEngine;
 use crate::budget::{self, Budget};
@@ -41,7 +42,7 @@ struct JobQueueState {
     idle: usize,
     shuts_down: bool,
     /// Called when a call is complete.
-    notify: Option<CallNotifier>,
+    notify: Option<Notifier>,
     /// Budgets that no call uses.
     budgets: Vec<&'static Budget>,
 }
@@ -106,7 +107,7 @@ impl CallThreads {
     }
 
     /// Sets what is called when a call is complete.
-    pub fn notify(&mut self, notify: CallNotifier) {
+    pub fn notify(&mut self, notify: Notifier) {
         self.0.lock().notify = Some(notify);
     }
 

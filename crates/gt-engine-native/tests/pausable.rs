@@ -182,7 +182,7 @@ fn products_are_cut_without_changing_a_bit() {
 fn the_end_of_a_call_is_reported() {
     let mut engine = NativeEngine::new(1);
     let (sender, receiver) = std::sync::mpsc::channel();
-    engine.notify_of_calls(Arc::new(move || sender.send(()).unwrap()));
+    engine.notify_by(Arc::new(move || sender.send(()).unwrap()));
     let given = [matrix(&mut engine, [300, 300], false), matrix(&mut engine, [300, 300], true)];
     let operands = given.into_iter().collect();
     let outputs = [Meta::new(DType::F32, Shape::new(&[300, 300]).unwrap())].into_iter().collect();

@@ -27,7 +27,7 @@
 //! - [`entitlement`]: shares of time and memory quotas; [`snapshot`]: values stored for recovery;
 //!   [`names`]: sets of tensor ids; [`stored`]: values in files that workers read and write.
 //! - [`event`]: timestamped events; [`status`], [`statistics`]: the state of the system and of a
-//!   worker; [`explain`]: the planner's decisions, for users.
+//!   worker; [`gpu`]: that of its GPU; [`explain`]: the planner's decisions, for users.
 //! - [`wire`]: the encoding of all of these; [`codec`]: messages as frames.
 //! - [`nearest`]: the known word nearest to a misspelled one.
 //!
@@ -50,6 +50,7 @@ pub mod exchange;
 pub mod explain;
 pub mod fabric;
 pub mod failure;
+pub mod gpu;
 pub mod ids;
 pub mod instruction;
 pub mod layout;

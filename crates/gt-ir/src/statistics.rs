@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::failure::Failure;
+use crate::gpu::GpuStatus;
 use crate::record;
 
 /// A worker's statistics since it started.
@@ -40,6 +41,8 @@ pub struct WorkerStats {
     pub compilations: Vec<Compilation>,
     /// The failures of the requesting session, with the tensors and steps that each has affected.
     pub failed: Vec<FailureSummary>,
+    /// The worker's GPU, if NVML knows one.
+    pub gpu: Option<GpuStatus>,
 }
 
 record!(struct WorkerStats {
@@ -63,6 +66,7 @@ record!(struct WorkerStats {
     compilation,
     compilations,
     failed,
+    gpu,
 });
 
 /// A failure, with the number of a session's tensors and steps that it has affected.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::entitlement::Entitlement;
 use crate::event::Activity;
+use crate::gpu::GpuStatus;
 use crate::ids::{SessionId, WorkerId};
 use crate::instruction::TensorId;
 use crate::origin::SessionOrigin;
@@ -86,11 +87,13 @@ pub struct Report {
     pub snapshot_disk_bytes: u64,
     /// The time spent on each activity.
     pub busy: [Duration; Activity::ALL.len()],
+    /// Its GPU, if NVML knows one.
+    pub gpu: Option<GpuStatus>,
 }
 
 record!(struct Report {
     at, since, engine, operations, failed, tensors, bytes, bytes_peak, spilled_tensors, spilled_bytes,
-    snapshot_bytes, snapshot_disk_bytes, busy,
+    snapshot_bytes, snapshot_disk_bytes, busy, gpu,
 });
 
 impl Report {

@@ -17,8 +17,8 @@
 //!   of these names.
 //! - [`transaction`]: optimizer steps that commit or roll back as a whole.
 //! - [`files`]: tensors in safetensors files and checkpoints.
-//! - [`tools`]: status, traces, `top` and visualization of a dispatcher; [`operators`]: what operators
-//!   have a server do; [`recording`]: replays.
+//! - [`status`]: the state of a dispatcher; [`tools`]: its traces, `top` and visualization;
+//!   [`operators`]: what operators have a server do; [`recording`]: replays.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
 //! - [`error`]: the client's errors as Python exceptions; [`foreign`]: classes of NumPy's and
 //!   PyTorch's; [`source`]: the user's source line;
@@ -50,6 +50,7 @@ mod recording;
 mod session;
 mod signal;
 mod source;
+mod status;
 mod tensor;
 mod tools;
 mod torch;
@@ -85,6 +86,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     source::register(module)?;
     crate::number::register(module)?;
     tools::register(module)?;
+    status::register(module)?;
     operators::register(module)?;
     recording::register(module)?;
     files::register(module)?;

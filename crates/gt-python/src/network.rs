@@ -249,6 +249,7 @@ fn run_worker(
     };
     if let Some(engine) = &engine {
         engine.watchdog().end_process_if_it_hangs(&options.name, backend);
+        engine.end_process_if_device_is_lost(&options.name);
     }
     let limit = memory.limit(engine.as_ref().and_then(Engine::memory));
     let has = (options.arithmetic.clone(), engine.is_none().then_some(threads), limit);

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
+use gt_ir::gpu::GpuStatus;
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Report;
@@ -39,6 +40,8 @@ pub(crate) struct Emitter {
     is_new: bool,
     /// The amounts that were reported last: sessions end, and tensors are freed, without an event.
     reported: HeldAmounts,
+    /// The GPU as it was reported last.
+    reported_gpu: Option<GpuStatus>,
 }
 
 /// The tensors and the bytes that a worker holds: in memory, spilled, and of snapshots.
@@ -79,6 +82,7 @@ impl Emitter {
             sent: Duration::ZERO,
             is_new: false,
             reported: HeldAmounts::default(),
+            reported_gpu: None,
         }
     }
 
@@ -275,11 +279,12 @@ impl Emitter {
         let now = self.there(now);
         let due = at_once || now >= self.sent + EVERY || self.events.len() >= MANY;
         let held = amounts(stats);
-        let is_new = self.is_new || held != self.reported;
+        let is_new = self.is_new || held != self.reported || stats.gpu != self.reported_gpu;
         if !(self.is_on && is_new && due) {
             return Vec::new();
         }
         (self.sent, self.is_new, self.reported) = (now, false, held);
+        self.reported_gpu.clone_from(&stats.gpu);
         let report = Report {
             at: now,
             since: self.since,
@@ -294,6 +299,7 @@ impl Emitter {
             snapshot_bytes: stats.snapshot_bytes,
             snapshot_disk_bytes: stats.snapshot_disk_bytes,
             busy: self.busy,
+            gpu: stats.gpu.clone(),
         };
         let (events, dropped) =
             (std::mem::take(&mut self.events), std::mem::take(&mut self.dropped));
@@ -315,5 +321,39 @@ fn activity(kind: EventKind, what: What) -> Activity {
         (_, What::Batch { .. } | What::HotPath { .. }) => Activity::Compile,
         (_, What::Fetch) => Activity::Read,
         (_, What::Send { .. } | What::Receive { .. } | What::Join { .. }) => Activity::Move,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::gpu::GpuReading;
+
+    use super::*;
+
+    /// The statistics of a worker whose GPU is used so much.
+    fn stats(percent: u8) -> WorkerStats {
+        let reading = Some(GpuReading { percent: Some(percent), memory: None });
+        let gpu = GpuStatus { name: "a GPU".into(), index: None, uuid: "GPU-1".into(), reading };
+        WorkerStats { gpu: Some(gpu), ..WorkerStats::default() }
+    }
+
+    #[test]
+    fn an_idle_worker_reports_a_new_reading_of_its_gpu_once_and_to_watchers_alone() {
+        let mut events = Emitter::new();
+        let reports = |events: &mut Emitter, second: u64, percent: u8| {
+            let sent = events.send(Duration::from_secs(second), true, &stats(percent));
+            let report = |message| match message {
+                WorkerToServer::Report(report) => report.gpu.and_then(|gpu| gpu.reading?.percent),
+                other => panic!("{other:?}"),
+            };
+            sent.into_iter().map(report).collect::<Vec<_>>()
+        };
+        assert_eq!(reports(&mut events, 1, 50), []);
+        events.observe(true, Duration::ZERO, Duration::ZERO);
+        assert_eq!(reports(&mut events, 2, 50), [Some(50)]);
+        assert_eq!(reports(&mut events, 3, 50), []);
+        assert_eq!(reports(&mut events, 4, 51), [Some(51)]);
+        events.observe(false, Duration::ZERO, Duration::ZERO);
+        assert_eq!(reports(&mut events, 5, 52), []);
     }
 }

@@ -8,7 +8,7 @@ use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{OnDisk, SavePart, StoredValues};
 use gt_ir::{Content, EngineCollective, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
-use crate::engine::pausable::CallNotifier;
+use crate::engine::Notifier;
 use crate::snapshot_store::SnapshotRecord;
 
 /// What a worker handles.
@@ -207,8 +207,8 @@ pub trait Work: Send {
     /// Has long calls paused for other sessions from now on, if the engine can: not in a process
     /// that may fork, as a paused call has a thread. A step does not wait for such a call then: the
     /// driver waits for messages ([`Work::held_for`]) until `notify` is called, as the call is
-    /// complete.
-    fn allow_pauses(&mut self, notify: CallNotifier);
+    /// complete, or as there is something new to report ([`Work::report`]).
+    fn allow_pauses(&mut self, notify: Notifier);
 
     /// Flushes unsent events to `out`, for drivers that are idle.
     fn report(&mut self, out: &mut Vec<Out>);

@@ -20,8 +20,11 @@ _PAUSE = (0.5, 30.0)
 #: A worker that has run for so long counts as started, in seconds: its next failure is a first one.
 _STARTED_AFTER = 30.0
 
-#: How often a worker may fail in its start before it is given up.
+#: How often a worker may fail before it serves, until it is given up.
 _TRIES = 3
+
+#: The part of its first line by which a worker says that the server has accepted it.
+_SERVES = " serves "
 
 #: How long the workers may take to end at once, in seconds.
 _END_WITHIN = 4.5
@@ -37,11 +40,13 @@ class WorkerProgram:
 
 @dataclass
 class _Place:
-    """The place of one worker: its process, and the failures of those before."""
+    """The place of one worker: its process, and those before that failed."""
 
     child: ChildProcess | None = None
     since: float = 0.0
+    #: How many failed in a row, and how many of the last ones without having served.
     failures: int = 0
+    failed_starts: int = 0
     next_start: float = 0.0
     has_stopped: bool = False
 
@@ -50,7 +55,9 @@ class Supervisor:
     """Keeps a number of workers running, as children of this process.
 
     A worker that fails is started again, after a pause that doubles; one that fails several times
-    in its start is given up. One that ends in good order is not: it was drained.
+    in its start is given up. One that has served is not: a fault of its device, or an operation
+    that ends it until the server abandons that, costs a restart each. Nor is one that ends in good
+    order started again: it was drained.
     """
 
     def __init__(
@@ -161,16 +168,21 @@ class Supervisor:
             place.has_stopped = True
             return
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
-        words = said(place.child.output())
+        output = place.child.output()
         place.child.end()
         place.child = None
-        if now - place.since >= _STARTED_AFTER:
+        is_long = now - place.since >= _STARTED_AFTER
+        if is_long:
             place.failures = 0
-        self._note_failure(number, place, f"({how}){words}")
+        if is_long or _SERVES in output:
+            place.failed_starts = 0
+        else:
+            place.failed_starts += 1
+        self._note_failure(number, place, f"({how}){said(output)}")
 
     def _note_failure(self, number: int, place: _Place, words: str) -> None:
         place.failures += 1
-        if place.failures >= _TRIES:
+        if place.failed_starts >= _TRIES:
             place.has_stopped = True
             self._failures[number] = f"worker {number} failed {place.failures} times {words}"
         else:
@@ -187,4 +199,5 @@ class Supervisor:
             )
         except OSError as error:
             # Its log cannot be written, or the system has no room for a process.
+            place.failed_starts += 1
             self._note_failure(number, place, f"({error})")

@@ -14,11 +14,11 @@ from gt.engines.engine import (
     Engine,
     Kind,
     Meta,
-    OutOfMemory,
     Plan,
     Signature,
     Step,
 )
+from gt.engines.errors import OutOfMemory
 from gt.engines.step_error import StepError
 
 __all__ = [

@@ -11,13 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from gt.engines.engine import (
-    Function,
-    Signature,
-    division_by_zero,
-    negative_power,
-    out_of_range,
-)
+from gt.engines.engine import Function, Signature
+from gt.engines.errors import division_by_zero, negative_power, out_of_range
 
 #: Operation -> NumPy's name for it.
 _NAMESAKES = {

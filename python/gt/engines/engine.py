@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gt.engines.errors import out_of_memory
 from gt.engines.step_error import StepError
 
 if TYPE_CHECKING:
@@ -154,6 +155,9 @@ class Engine:
     factors: str | None = None
     #: The size of the device memory in bytes; None if tensors are in host memory.
     memory: int | None = None
+    #: The UUID of the NVIDIA GPU that it computes on, with or without `GPU-` or `MIG-`, or None.
+    #: The status shows the use and memory of this GPU.
+    gpu_uuid: str | None = None
     #: Whether it generates random numbers on its device, by `draw`. Otherwise the native engine
     #: generates them, and the worker passes them to `create`.
     draws = False
@@ -361,11 +365,19 @@ class Engine:
             ]
         return stages
 
+    def is_device_lost(self, error: BaseException) -> bool:
+        """Return whether, after this error of a call, the device fails all calls of this process.
+
+        A worker process then ends: its successor can use the device again, and sessions resume on
+        it or on other workers.
+        """
+        return False
+
     def cause(self, error: Exception, step: Step, operands: list[Any]) -> Exception:
         """Return the error to report for a step that failed on these operands.
 
         Where possible it is one of GT's: an `IndexError`, `ArithmeticError` or `MemoryError`
-        created by the functions below.
+        created by the functions of `gt.engines.errors`.
         """
         return out_of_memory(step.output) if isinstance(error, MemoryError) else error
 
@@ -382,31 +394,3 @@ def bound(function: Function, step: Step) -> Function:
     """Return a function of a step's operands, with the step's attributes bound."""
     attributes = {name: value for name, value in step.attributes.items() if name != "dtype"}
     return partial(function, **attributes) if attributes else function
-
-
-def out_of_range(index: int, length: int) -> IndexError:
-    """Return the error for an index that is out of range."""
-    return IndexError(f"index {index} is out of range for an axis of length {length}")
-
-
-def division_by_zero() -> ZeroDivisionError:
-    """Return the error for integer division by zero."""
-    return ZeroDivisionError("integer division by zero")
-
-
-def negative_power() -> ArithmeticError:
-    """Return the error for integers raised to negative powers."""
-    return ArithmeticError("integers to negative integer powers are not allowed")
-
-
-class OutOfMemory(MemoryError):
-    """A tensor of `bytes` bytes does not fit; GT adds which sessions hold most memory."""
-
-    def __init__(self, bytes: int):
-        super().__init__(f"out of memory: {bytes} bytes asked for")
-        self.bytes = bytes
-
-
-def out_of_memory(asked: Meta) -> OutOfMemory:
-    """Return the error for a tensor that does not fit in memory."""
-    return OutOfMemory(asked.bytes)

@@ -4,7 +4,7 @@ from typing import Any
 
 from gt import _gt
 from gt._display import html
-from gt.session.status_rows import SessionRow, TeamRow, UserRow, Windows, WorkerRow
+from gt.session.status_rows import GpuRow, SessionRow, TeamRow, UserRow, Windows, WorkerRow
 
 
 class Status:
@@ -16,7 +16,12 @@ class Status:
     Of a worker:
         `snapshot_bytes`, `snapshot_disk_bytes`: the size of the session snapshots that it keeps in
         memory and on disk, from which tensors are restored when a worker is lost.
+        `machine`, `rack`: the name of its machine, and of what is near it (`gt worker --rack`); None
+        for workers in this process.
         `draining`: whether it hands over what it has, and ends (`gt worker drain`).
+        `gpu`: its NVIDIA GPU: the `name`, the `index` in `nvidia-smi`, the `uuid`, and what the
+        driver reports of it with all programs on it: `used_percent`, the part of the time in which
+        it computed, `used_bytes` and `total_bytes` of memory. None for workers on a processor.
 
     Of a session:
         `name`: as people see it, `train.py ada@box #3`; `program`, `login` and `host` are what its
@@ -59,6 +64,7 @@ class Status:
         self.teams: list[TeamRow] = report["teams"]
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
+        has_gpus = any(worker["gpu"] for worker in self.workers)
         workers = [
             [
                 worker["name"],
@@ -67,6 +73,7 @@ class Status:
                 f"{worker['queued']:,}",
                 "-" if worker["tensors"] is None else f"{worker['tensors']:,}",
                 "-" if worker["bytes"] is None else _memory(worker),
+                *([_gpu(worker["gpu"])] if has_gpus else []),
             ]
             for worker in self.workers
         ]
@@ -114,8 +121,9 @@ class Status:
             for team in self.teams
             if any(team["team"] for team in self.teams)
         ]
+        head = ["worker", "engine", "state", "queue", "tensors", "memory"]
         tables = [
-            (["worker", "engine", "state", "queue", "tensors", "memory"], workers),
+            ([*head, "gpu"] if has_gpus else head, workers),
             (
                 [
                     "session",
@@ -177,6 +185,17 @@ def _state(worker: WorkerRow) -> str:
 def _memory(report: WorkerRow | SessionRow | UserRow | TeamRow) -> str:
     memory, elsewhere = report["bytes"] or 0, report["spilled_bytes"]
     return f"{_bytes(memory)} + {_bytes(elsewhere)} on disk" if elsewhere else _bytes(memory)
+
+
+def _gpu(gpu: GpuRow | None) -> str:
+    if gpu is None:
+        return "-"
+    words = [gpu["name"] if gpu["index"] is None else f"{gpu['name']} #{gpu['index']}"]
+    if gpu["used_percent"] is not None:
+        words.append(f"{gpu['used_percent']} %")
+    if gpu["used_bytes"] is not None and gpu["total_bytes"] is not None:
+        words.append(f"{_bytes(gpu['used_bytes'])} of {_bytes(gpu['total_bytes'])}")
+    return ", ".join(words)
 
 
 def _quota(quotas: list[tuple[str, int]]) -> str:

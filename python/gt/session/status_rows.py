@@ -14,17 +14,31 @@ class Window(TypedDict):
 Windows = dict[str, Window]
 
 
+class GpuRow(TypedDict):
+    """A worker's GPU; a value that is not known is None."""
+
+    name: str
+    index: int | None
+    uuid: str
+    used_percent: int | None
+    used_bytes: int | None
+    total_bytes: int | None
+
+
 class WorkerRow(TypedDict):
     """A worker; a value that is not known is None."""
 
     number: int
     name: str
+    machine: str | None
+    rack: str | None
     engine: str | None
     tensors: int | None
     bytes: int | None
     spilled_bytes: int | None
     snapshot_bytes: int | None
     snapshot_disk_bytes: int | None
+    gpu: GpuRow | None
     draining: bool
     queued: int
     busy_for: float | None

@@ -5,8 +5,9 @@ use std::thread;
 use std::time::Instant;
 
 use gt::NativeEngine;
+use gt::drivers::gpu::GpuMonitor;
 use gt::ir::{DType, ops};
-use pyo3::exceptions::{PyRuntimeError, PySystemExit};
+use pyo3::exceptions::{PyRuntimeError, PySystemExit, PyTypeError};
 use pyo3::prelude::*;
 
 use super::convert::Classes;
@@ -45,6 +46,12 @@ impl PythonEngine {
             lowers[operation.id as usize] = takes.extract()?;
         }
         let memory: Option<u64> = object.getattr("memory")?.extract()?;
+        let gpu = object.getattr("gpu_uuid")?;
+        let gpu: Option<String> = gpu.extract().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "the engine '{engine_name}': gpu_uuid is {gpu:?}, expected a text or None"
+            ))
+        })?;
         let makes_views = object.getattr("makes_views")?.extract()?;
         let runs_ahead = object.getattr("runs_ahead")?.extract()?;
         let settings = CompileSettings::new(&object)?;
@@ -58,6 +65,7 @@ impl PythonEngine {
             settings,
             factors,
             memory,
+            gpu: gpu.map(GpuMonitor::start),
             makes_views,
             runs_ahead,
             tally: Arc::default(),

@@ -2,19 +2,23 @@
 //!
 //! - [`choice`]: the default engine and number of workers; [`load`]: loading an engine by its name.
 //! - [`lowerings`]: the functions that compute single operations.
-//! - [`values`]: copying values in and out; [`draws`]: random numbers.
+//! - [`values`]: copying values in and out; [`checked`]: comparing results with what was planned;
+//!   [`draws`]: random numbers.
 //! - [`prepared_plan`]: a plan and its compiled code; [`compiler`]: the thread that compiles;
 //!   [`tally`]: statistics of compilations; [`convert`]: operations and plans as Python objects.
 //! - [`collectives`]: collectives with the engines of other workers.
 //! - [`native`]: the native engine, for operations that a Python engine does not implement.
-//! - [`reason`]: errors of engines; [`watchdog`]: the end of one that hangs, and process exit.
+//! - [`reason`]: errors of engines; [`lost_device`]: the end of a worker whose device fails;
+//!   [`watchdog`]: of one whose engine hangs, and process exit.
 
+mod checked;
 mod choice;
 mod collectives;
 mod compiler;
 mod convert;
 mod draws;
 mod load;
+mod lost_device;
 mod lowerings;
 pub mod native;
 mod prepared_plan;
@@ -27,6 +31,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
+use gt::drivers::gpu::GpuMonitor;
+use gt::ir::gpu::GpuStatus;
 use gt::ir::instruction::Operands;
 use gt::ir::operation::{Body, Family};
 use gt::ir::ops::custom;
@@ -34,7 +40,7 @@ use gt::ir::statistics::Compilation;
 use gt::ir::{
     Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, Shape, TensorData, WorkerId,
 };
-use gt::worker::engine::launch_plainly;
+use gt::worker::engine::{Notifier, launch_plainly};
 use gt::worker::mismatch::Mismatch;
 use gt::worker::plan::{InputValue, Plan};
 use gt::worker::{CollectivePart, Engine, EngineError, SharedBuffer};
@@ -93,6 +99,8 @@ pub struct PythonEngine {
     factors: Option<DType>,
     /// The size of its device's memory in bytes; `None` if it computes in host memory.
     memory: Option<u64>,
+    /// Reads the use of its GPU, if it has named one.
+    gpu: Option<GpuMonitor>,
     makes_views: bool,
     runs_ahead: bool,
     watchdog: Watchdog,
@@ -114,6 +122,12 @@ impl PythonEngine {
     /// Returns the watchdog of its calls.
     pub fn watchdog(&self) -> Watchdog {
         self.watchdog.clone()
+    }
+
+    /// Ends the process, the worker `worker`, once an error shows that the engine's device fails all
+    /// calls.
+    pub fn end_process_if_device_is_lost(&self, worker: &str) {
+        lost_device::end_process_of(&self.object, format!("gt worker: {worker}: {}", self.name));
     }
 }
 
@@ -328,6 +342,21 @@ impl Engine for PythonEngine {
         self.memory
     }
 
+    fn gpu(&self) -> Option<GpuStatus> {
+        self.gpu.as_ref().and_then(GpuMonitor::latest)
+    }
+
+    fn notify_by(&mut self, notify: Notifier) {
+        if let Some(gpu) = &self.gpu {
+            gpu.notify_by(notify);
+        }
+    }
+
+    fn after_fork(&mut self) {
+        // The thread that reads does not exist in the child.
+        self.gpu = None;
+    }
+
     fn runs_ahead(&self) -> bool {
         self.runs_ahead
     }
@@ -392,36 +421,5 @@ impl PythonEngine {
         let made = self.object.bind(py).call_method1("buffer", (&*tensor.object,));
         let known = made.and_then(|made| made.extract::<Option<(u64, u64)>>());
         answer(py, known).map(|(id, bytes)| SharedBuffer { id, bytes })
-    }
-
-    /// Returns the result of an operation if it matches its declaration.
-    fn checked_tensor(
-        &mut self,
-        made: Bound<'_, PyAny>,
-        meta: Meta,
-        of: &str,
-    ) -> Result<EngineTensor, EngineError> {
-        self.checker.check(self.object.bind(made.py()), &self.classes, &made, &meta, of)?;
-        Ok(EngineTensor::new(Arc::new(made.unbind()), meta))
-    }
-
-    /// Returns the results of compiled code if they match the plan.
-    fn checked_outputs(
-        &mut self,
-        program: &PreparedPlan,
-        made: Vec<Bound<'_, PyAny>>,
-    ) -> Result<Vec<EngineTensor>, EngineError> {
-        let (trace, _) = program.trace();
-        let (given, wanted) = (made.len(), trace.outputs.len());
-        if given != wanted {
-            let text = format!("the engine gave {given} results for {wanted}");
-            return Err(EngineError::Other(text));
-        }
-        let outputs = trace.outputs.iter().zip(made);
-        let checked = outputs.map(|(&value, made)| {
-            let meta = *trace.meta(value).tensor().expect("outputs are tensors");
-            self.checked_tensor(made, meta, program.producer(value))
-        });
-        checked.collect()
     }
 }

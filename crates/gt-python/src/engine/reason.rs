@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::lost_device;
 use crate::session::exit;
 
 /// Converts a Python exception to an engine error. Errors in the user's values keep the engine's
@@ -12,6 +13,7 @@ use crate::session::exit;
 pub fn explain(error: PyErr) -> EngineError {
     Python::attach(|py| {
         let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
+        lost_device::check(py, &cause);
         if cause.is_instance_of::<PyMemoryError>(py)
             && let Ok(bytes) = cause.value(py).getattr("bytes").and_then(|bytes| bytes.extract())
         {
@@ -49,6 +51,7 @@ pub fn explain(error: PyErr) -> EngineError {
 /// Returns the answer of a question to an engine, or the default if the engine fails to answer.
 pub fn answer<T: Default>(py: Python<'_>, answered: PyResult<T>) -> T {
     answered.unwrap_or_else(|error| {
+        lost_device::check(py, &error);
         reraise_interrupt(py, &error);
         T::default()
     })

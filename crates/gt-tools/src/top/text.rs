@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gt_ir::entitlement::Entitlement;
 use gt_ir::event::Activity;
+use gt_ir::gpu::GpuStatus;
 use gt_ir::status::{NamedSession, Report, WINDOWS, WindowUse};
 use serde_json::{Map, Value, json};
 
@@ -37,13 +38,14 @@ pub fn plain(model: &Model, title: &str) -> String {
             .collect();
         let _ = writeln!(
             out,
-            "worker {} ({}): idle {:.0} %, queue {}, {}{}{}{}",
+            "worker {} ({}): idle {:.0} %, queue {}, {}{}{}{}{}",
             worker.name,
             if worker.report.is_received() { &worker.report.engine } else { UNKNOWN },
             100.0 * (1.0 - shares.busy()),
             worker.in_flight,
             held(worker.report.is_received(), worker.report.bytes),
             elsewhere(&worker.report),
+            worker.report.gpu.as_ref().map(gpu).unwrap_or_default(),
             if parts.is_empty() { "" } else { ", " },
             parts.join(", ")
         );
@@ -111,6 +113,34 @@ fn elsewhere(report: &Report) -> String {
         }
     }
     text
+}
+
+/// Returns `, NVIDIA H200 (GPU 3) 87 % used, 12.3 GB of 150.1 GB`, as far as that is known.
+fn gpu(gpu: &GpuStatus) -> String {
+    let mut text = format!(", {}", gpu.name);
+    if let Some(index) = gpu.index {
+        let _ = write!(text, " (GPU {index})");
+    }
+    let reading = gpu.reading.unwrap_or_default();
+    if let Some(percent) = reading.percent {
+        let _ = write!(text, " {percent} % used");
+    }
+    if let Some(memory) = reading.memory {
+        let _ = write!(text, ", {} of {}", bytes(memory.used), bytes(memory.total));
+    }
+    text
+}
+
+fn gpu_json(gpu: &GpuStatus) -> Value {
+    let reading = gpu.reading.unwrap_or_default();
+    json!({
+        "name": gpu.name,
+        "index": gpu.index,
+        "uuid": gpu.uuid,
+        "used_percent": reading.percent,
+        "used_bytes": reading.memory.map(|memory| memory.used),
+        "total_bytes": reading.memory.map(|memory| memory.total),
+    })
 }
 
 /// Returns `gpu0 x 2, gpu1`: the workers that host slots, with the number of slots.
@@ -184,6 +214,7 @@ pub fn json(model: &Model, title: &str) -> String {
             "spilled_bytes": told(worker.report.spilled_bytes),
             "snapshot_bytes": told(worker.report.snapshot_bytes),
             "snapshot_disk_bytes": told(worker.report.snapshot_disk_bytes),
+            "gpu": worker.report.gpu.as_ref().map(gpu_json),
         })
     });
     let sessions = status.sessions.iter().map(|session| {

@@ -26,6 +26,7 @@ impl<E: Engine> Device<E> {
             spilled_bytes: self.held.spilled_bytes,
             top_sequences: self.programs.top_sequences(),
             compilation,
+            gpu: self.engine.gpu(),
             ..self.stats.clone()
         }
     }
@@ -111,6 +112,9 @@ impl<E: Engine> Device<E> {
 
     /// Sends the events if that is due or `at_once`.
     pub fn send_events(&mut self, at_once: bool, out: &mut Vec<Out>) {
+        if !self.events.is_on {
+            return;
+        }
         let (stats, now) = (self.stats(), self.engine.now());
         let messages = self.events.send(now, at_once, &stats);
         out.extend(messages.into_iter().map(Out::Server));

@@ -6,14 +6,16 @@ pub mod pausable;
 mod plainly;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::fabric::{CollectiveCall, EngineCollective};
+use gt_ir::gpu::GpuStatus;
 use gt_ir::instruction::Operands;
 use gt_ir::statistics::Compilation;
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData, WorkerId};
 
-use self::pausable::{CallNotifier, EngineCall, PausableCall};
+use self::pausable::{EngineCall, PausableCall};
 pub use self::plainly::launch_plainly;
 use crate::mismatch::Mismatch;
 use crate::plan::{InputValue, Plan};
@@ -213,6 +215,12 @@ pub trait Engine: Send {
         None
     }
 
+    /// Returns the NVIDIA GPU that it computes on, as it was last read. Asks for a new reading if
+    /// that one is old, and does not wait for it.
+    fn gpu(&self) -> Option<GpuStatus> {
+        None
+    }
+
     /// Returns whether it can pause long calls: see [`Engine::begin`].
     fn can_pause(&self) -> bool {
         false
@@ -228,8 +236,9 @@ pub trait Engine: Send {
         Err(call)
     }
 
-    /// Sets what is called when a call that [`Engine::begin`] began is complete.
-    fn notify_of_calls(&mut self, _notify: CallNotifier) {}
+    /// Sets what is called when a call that [`Engine::begin`] began is complete, and when the
+    /// engine's GPU was read again ([`Engine::gpu`]).
+    fn notify_by(&mut self, _notify: Notifier) {}
 
     /// Returns whether operations return before the device has completed them. Then only the device
     /// can measure them: [`Engine::begin_turn`] and [`Engine::end_turn`] are called around each
@@ -285,6 +294,9 @@ pub trait Engine: Send {
     /// Drops the groups of a lost worker.
     fn close_groups(&mut self, _worker: WorkerId) {}
 }
+
+/// Called by an engine on any thread, to wake the driver of its worker.
+pub type Notifier = Arc<dyn Fn() + Send + Sync>;
 
 /// Memory that several tensors may share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

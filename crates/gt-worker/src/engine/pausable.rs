@@ -1,7 +1,6 @@
 //! Calls that can be paused: a long operation, or program, of an engine that stops at its cut points,
 //! so that another session's short question need not wait for its end.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::instruction::{Operands, Results};
@@ -41,9 +40,6 @@ impl<T> PausableOperation<T> {
         CallResult { outputs, inputs: Vec::new() }
     }
 }
-
-/// Called, on any thread, when a call is complete.
-pub type CallNotifier = Arc<dyn Fn() + Send + Sync>;
 
 /// A call that has begun. It computes by itself until it is paused. Dropping it
 /// abandons it at its next cut point.

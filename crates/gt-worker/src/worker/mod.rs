@@ -39,8 +39,7 @@ use self::shortage::Shortages;
 use crate::collective::Collectives;
 use crate::device::Device;
 use crate::device::measure::Measure;
-use crate::engine::Engine;
-use crate::engine::pausable::CallNotifier;
+use crate::engine::{Engine, Notifier};
 use crate::lane::Lane;
 use crate::lost_workers::LostWorkers;
 use crate::memory::Need;
@@ -346,10 +345,10 @@ impl<E: Engine> Work for Worker<E> {
         self.device.events.observe(on, here, now);
     }
 
-    fn allow_pauses(&mut self, notify: CallNotifier) {
+    fn allow_pauses(&mut self, notify: Notifier) {
         self.device.options.pauses = true;
         self.device.slice = Duration::ZERO;
-        self.device.engine.notify_of_calls(notify);
+        self.device.engine.notify_by(notify);
     }
 
     fn report(&mut self, out: &mut Vec<Out>) {

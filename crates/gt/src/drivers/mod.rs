@@ -2,6 +2,7 @@
 //!
 //! - [`embedded`]: all cores in one process; [`network`]: one process each.
 //! - [`files`]: work on files beside a worker's turns; [`memory`]: how much a worker may use.
+//! - [`gpu`]: the use of a worker's GPU.
 //! - [`watch`]: a watcher of either, from another process. [`operate`]: an operator of a server.
 //! - [`run_ahead`]: how much of a session may be in flight.
 //! - [`origin`]: the program of this process, as its sessions name it.
@@ -10,6 +11,7 @@
 mod answers;
 pub mod embedded;
 pub mod files;
+pub mod gpu;
 mod issues;
 mod log;
 pub mod memory;

@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gt.engines import arrays, native
-from gt.engines.engine import Engine, Function, Meta, Plan, Signature, Step, bound, out_of_memory
+from gt.engines.engine import Engine, Function, Meta, Plan, Signature, Step, bound
+from gt.engines.errors import out_of_memory
 from gt.engines.jax.cache import keep_compiled_code
 from gt.engines.jax.host import Host, Placed
 from gt.engines.jax.lowerings import LOWERINGS

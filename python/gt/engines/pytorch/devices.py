@@ -42,6 +42,9 @@ class Processor:
         """Return the architecture and SIMD capability of the CPU."""
         return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
 
+    #: The UUID by which NVIDIA's management library knows the device, or None.
+    uuid: str | None = None
+
     def __init__(self, device: torch.device):
         self.torch = device
 
@@ -64,6 +67,10 @@ class Processor:
     def release_memory(self) -> None:
         """Free memory cached for reuse."""
 
+    def is_lost(self, error: BaseException) -> bool:
+        """Return whether, after this error, the device fails all calls of this process."""
+        return False
+
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether a PyTorch error reports that memory is exhausted."""
         return isinstance(error, torch.cuda.OutOfMemoryError) or any(
@@ -81,6 +88,7 @@ class GPU(Processor):
         super().__init__(device)
         #: The streams of copies to and from the GPU: the bus transfers in both directions at once.
         self._incoming, self._outgoing = self._open()
+        self.uuid = self._find_uuid()
         set_precision(os.environ.get("GT_TF32", "") not in ("", "0"))
 
     @property
@@ -92,6 +100,14 @@ class GPU(Processor):
     def _computing(self) -> Any:
         """The stream that runs kernels."""
         return self.cuda.current_stream(self.torch)
+
+    def _find_uuid(self) -> str | None:
+        # Of several MIG instances CUDA uses the first.
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+        if visible.startswith("MIG-"):
+            return visible
+        uuid = getattr(self.cuda.get_device_properties(self.torch), "uuid", None)
+        return None if uuid is None or torch.version.hip else str(uuid)
 
     def _open(self) -> tuple[Any, Any]:
         """Start to use the GPU; return its copy streams. Raises `DeviceError` if it is unusable."""
@@ -187,6 +203,20 @@ class GPU(Processor):
     def release_memory(self) -> None:
         """Free the GPU memory that PyTorch caches."""
         self.cuda.empty_cache()
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Return whether CUDA fails all calls of this process after this error.
+
+        A kernel that accesses a wrong address, or fails an assertion, and an error of the memory
+        that the hardware cannot correct have this effect; other errors have not.
+        """
+        if not isinstance(error, RuntimeError) or self.is_out_of_memory(error):
+            return False
+        try:
+            self.cuda.synchronize(self.torch)
+        except RuntimeError as again:
+            return "captur" not in str(again)  # another thread captures a graph
+        return False
 
     def capture(
         self, code: Code, inputs: list[torch.Tensor]

@@ -20,8 +20,8 @@ from gt.engines.engine import (
     Signature,
     Step,
     bound,
-    out_of_memory,
 )
+from gt.engines.errors import out_of_memory
 from gt.engines.promotion import is_float, taken_as
 from gt.engines.pytorch.devices import open_device
 from gt.engines.pytorch.direct import direct
@@ -60,6 +60,7 @@ class PyTorchEngine(Engine):
         #: The device's copies, memory and graph capture.
         self.hardware = self.open_device(device)
         self.device = self.hardware.torch
+        self.gpu_uuid = self.hardware.uuid
         is_gpu = self.hardware.is_gpu
         # TF32, which GT_TF32 enables, has the precision of float16.
         self.factors = autocast or ("float16" if is_gpu else None)
@@ -254,6 +255,10 @@ class PyTorchEngine(Engine):
         from gt.engines.pytorch.compiled import CompiledPlan
 
         return CompiledPlan(self, plan)
+
+    def is_device_lost(self, error: BaseException) -> bool:
+        """Return whether the GPU fails all calls of this process after this error."""
+        return self.hardware.is_lost(error)
 
     def cause(self, error: Exception, step: Step, operands: list[Any]) -> Exception:
         """Return GT's error for a step that failed, instead of PyTorch's."""

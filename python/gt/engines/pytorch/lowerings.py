@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from gt.engines.arrays import over, region
-from gt.engines.engine import Function, division_by_zero, negative_power
+from gt.engines.engine import Function
+from gt.engines.errors import division_by_zero, negative_power
 from gt.engines.native import OPERANDS
 from gt.engines.pytorch.attention import ATTENTION
 from gt.engines.pytorch.gradients import GRADIENTS

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gt.engines.engine import out_of_range
+from gt.engines.errors import out_of_range
 from gt.engines.promotion import is_complex, is_float
 
 DTYPES: dict[str, torch.dtype] = {

@@ -393,7 +393,8 @@ fn entitlement() -> Entitlement {
 fn statistics() -> WorkerStats {
     let time = Duration::from_millis(1500);
     let compilation = Compilation { operations: "add".into(), reason: "asked for".into(), time };
-    WorkerStats { compilations: vec![compilation], ..WorkerStats::default() }
+    let gpu = Some(observability::gpu());
+    WorkerStats { compilations: vec![compilation], gpu, ..WorkerStats::default() }
 }
 
 pub fn meta() -> Meta {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep, SlowLink};
+use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
 use gt_ir::publication::{Audience, PublicationStatus};
 use gt_ir::status::{
     AwaitedTensor, NamedSession, Report, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS,
@@ -87,6 +88,17 @@ pub fn report() -> Report {
         snapshot_bytes: 1 << 20,
         snapshot_disk_bytes: 1 << 34,
         busy: Activity::ALL.map(|activity| Duration::from_nanos(activity as u64 * 1000)),
+        gpu: Some(gpu()),
+    }
+}
+
+pub fn gpu() -> GpuStatus {
+    let memory = Some(GpuMemory { used: 1 << 33, total: 1 << 37 });
+    GpuStatus {
+        name: "NVIDIA H200".into(),
+        index: Some(7),
+        uuid: "GPU-ffc79498-8ff3-c2dc-3b0d-fafd804516ae".into(),
+        reading: Some(GpuReading { percent: Some(87), memory }),
     }
 }
 

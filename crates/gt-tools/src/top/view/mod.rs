@@ -109,6 +109,7 @@ fn help() -> Vec<Line<'static>> {
         "used    the part of the time of all workers that a session uses",
         "share   the part that it is entitled to, by the weights of the policy",
         "in 10s  the device time that it used, and was entitled to while it had work",
+        "gpu     how busy a worker's GPU is, with all programs on it, on a wide screen",
         "",
         "q, Esc, Ctrl-C   leave",
         "space, p         pause: the screen stands still, the cluster does not",
@@ -138,9 +139,10 @@ fn draw_body(frame: &mut Frame, area: Rect, shown: &View, status: &Status) {
         Layout::vertical([Constraint::Length(upper), Constraint::Min(1)]).areas(area);
     let room = usize::from(upper.height.saturating_sub(2)).max(1);
     let first = shown.keys.scrolled.min(workers.len().saturating_sub(room));
-    let mut lines = vec![workers::head(upper.width)];
+    let has_gpus = status.workers.iter().any(|worker| worker.report.gpu.is_some());
+    let mut lines = vec![workers::head(upper.width, has_gpus)];
     for worker in workers.iter().skip(first).take(room) {
-        lines.push(workers::line(worker, shown.model.shares(worker), upper.width));
+        lines.push(workers::line(worker, shown.model.shares(worker), upper.width, has_gpus));
     }
     lines.push(workers::legend(upper.width));
     frame.render_widget(Paragraph::new(lines), upper);
@@ -179,6 +181,7 @@ mod tests {
     use gt_ir::SessionId;
     use gt_ir::entitlement::{Entitlement, MemoryQuota};
     use gt_ir::event::Activity;
+    use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
     use gt_ir::status::{AwaitedTensor, Report, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse};
     use gt_ir::{SessionOrigin, TensorId, WorkerId};
     use ratatui::Terminal;
@@ -303,11 +306,39 @@ mod tests {
         model
     }
 
+    /// Returns the model with a GPU for each worker: one that is used, a MIG instance, whose use
+    /// cannot be measured, and one that does not answer.
+    fn model_with_gpus() -> Model {
+        let mut model = model();
+        let workers = &mut model.status.as_mut().unwrap().workers;
+        let memory = Some(GpuMemory { used: 12 << 30, total: 140 << 30 });
+        let readings = [
+            Some(GpuReading { percent: Some(87), memory }),
+            Some(GpuReading { percent: None, memory }),
+            None,
+        ];
+        for (worker, reading) in workers.iter_mut().zip(readings) {
+            let index = Some(worker.number);
+            let (name, uuid) = ("NVIDIA H200".into(), format!("GPU-0-{}", worker.number));
+            worker.report.gpu = Some(GpuStatus { name, index, uuid, reading });
+        }
+        model
+    }
+
     /// Returns what a screen of a size shows.
     fn screen(width: u16, height: u16, keys: &Keys, trouble: Option<&str>) -> String {
-        let model = model();
+        screen_of(&model(), width, height, keys, trouble)
+    }
+
+    fn screen_of(
+        model: &Model,
+        width: u16,
+        height: u16,
+        keys: &Keys,
+        trouble: Option<&str>,
+    ) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        let shown = View { model: &model, keys, title: "server localhost:9000", trouble };
+        let shown = View { model, keys, title: "server localhost:9000", trouble };
         terminal.draw(|frame| draw(frame, &shown)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
@@ -335,6 +366,7 @@ mod tests {
         check("filtered", &screen(80, 12, &typing, None));
         let users = Keys { shows_users: true, ..Keys::default() };
         check("users", &screen(110, 14, &users, None));
+        check("gpus", &screen_of(&model_with_gpus(), 120, 10, &keys, None));
         check("help", &screen(80, 18, &Keys { has_help: true, ..Keys::default() }, None));
     }
 
@@ -342,6 +374,8 @@ mod tests {
     fn one_moment_as_text_and_for_programs() {
         check("once", &text::plain(&model(), "server localhost:9000"));
         check("once-json", &text::json(&model(), "server localhost:9000"));
+        check("once-gpus", &text::plain(&model_with_gpus(), "server localhost:9000"));
+        check("once-gpus-json", &text::json(&model_with_gpus(), "server localhost:9000"));
         // No worker has reported yet.
         let mut model = Model::new(1.0);
         let mut quiet = status(3600, 0);

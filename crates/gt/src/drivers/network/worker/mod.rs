@@ -82,8 +82,9 @@ pub struct WorkerProcess {
     neighbours: Neighbours,
     core: Box<dyn Work>,
     files: FileThread,
-    /// Rung when a call is complete that computed between two turns.
-    call_ended: Arc<Wake>,
+    /// Rung when a call is complete that computed between two turns, and when there is something to
+    /// report.
+    wake: Arc<Wake>,
     blocks: SharedBlocks,
     /// Fetches whose clients can map this process's memory.
     sharing: FxHashSet<RequestId>,
@@ -143,10 +144,10 @@ impl WorkerProcess {
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
         let token = welcome.token.unwrap_or(0);
         let mut core = make(welcome.name, options.threads);
-        let call_ended =
+        let wake =
             Arc::new(Wake::new().map_err(|error| NetError::Start { reason: error.to_string() })?);
-        let of_calls = Arc::clone(&call_ended);
-        core.allow_pauses(Arc::new(move || of_calls.ring()));
+        let of_core = Arc::clone(&wake);
+        core.allow_pauses(Arc::new(move || of_core.ring()));
         if stored.is_some() && welcome.grace.is_zero() {
             tracing::warn!(
                 "the server was started without --state: the worker's is of use for as long as that server lives"
@@ -163,7 +164,7 @@ impl WorkerProcess {
             files,
             neighbours: Neighbours::new(welcome.worker, peers),
             core,
-            call_ended,
+            wake,
             blocks: SharedBlocks::default(),
             sharing: FxHashSet::default(),
             started: Instant::now(),
@@ -216,12 +217,12 @@ impl WorkerProcess {
             let is_short = self.files.is_busy() || is_awaited || self.neighbours.has_failed();
             let wait = if is_short { FILE_SLICE } else { IDLE_SLICE };
             match self.core.held_for() {
-                Some(held) if is_busy => {
-                    self.receive_all(held.min(wait), Some(self.call_ended.fd()))?;
-                    self.call_ended.clear();
+                None if is_busy => self.receive_all(Duration::ZERO, None)?,
+                held => {
+                    let held = held.filter(|_| is_busy).unwrap_or(wait);
+                    self.receive_all(held.min(wait), Some(self.wake.fd()))?;
+                    self.wake.clear();
                 }
-                _ if is_busy => self.receive_all(Duration::ZERO, None)?,
-                _ => self.receive_all(wait, None)?,
             }
             self.end_jobs()?;
             self.keep_state()?;
