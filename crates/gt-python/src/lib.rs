@@ -18,7 +18,7 @@
 //! - [`transaction`]: optimizer steps that commit or roll back as a whole.
 //! - [`files`]: tensors in safetensors files and checkpoints.
 //! - [`tools`]: status, traces, `top` and visualization of a dispatcher; [`operators`]: what operators
-//!   have a server do; [`recording`]: replays.
+//!   have a server do; [`recording`]: replays; [`web`]: the page.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
 //! - [`error`]: the client's errors as Python exceptions; [`foreign`]: classes of NumPy's and
 //!   PyTorch's; [`source`]: the user's source line;
@@ -56,6 +56,7 @@ mod torch;
 mod transaction;
 mod user_code;
 mod vmap;
+mod web;
 
 use pyo3::prelude::*;
 
@@ -86,6 +87,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::number::register(module)?;
     tools::register(module)?;
     operators::register(module)?;
+    web::register(module)?;
     recording::register(module)?;
     files::register(module)?;
     torch::register(module)?;

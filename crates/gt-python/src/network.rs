@@ -13,10 +13,11 @@ use gt::net::address::Address;
 use gt::net::keys::Key;
 use gt::net::published::{AddressFile, ServerAddress};
 use gt::worker::{Engine, Work};
+use gt_web::Page;
 use pyo3::exceptions::{PyConnectionError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
-use crate::engine;
+use crate::{engine, web};
 
 fn to_python(error: NetError) -> PyErr {
     match error {
@@ -29,7 +30,7 @@ fn to_python(error: NetError) -> PyErr {
 
 /// Runs `serve` without the GIL until it returns or a signal such as Ctrl-C arrives. `is_stopped`
 /// returns whether one has, in case an engine's code has swallowed its exception.
-fn until_signal(
+pub(crate) fn until_signal(
     py: Python<'_>,
     is_stopped: &Bound<'_, PyAny>,
     serve: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> Result<(), NetError>,
@@ -95,14 +96,15 @@ fn is_listening(py: Python<'_>, address: &str) -> PyResult<bool> {
 /// Run a server: listen at an address and serve until a signal arrives.
 ///
 /// Args:
-///     on_ready: called once the server listens, with the address at which it does, and that at which
-///         others reach it.
+///     on_ready: called once the server listens, with the address at which it does, that at which
+///         others reach it, and the link that opens its web page, or None.
 ///     is_stopped: called several times a second; a true result ends the server.
 ///     wants_reload: called several times a second; a true result reloads the policy file.
 ///     publish: a file to which it writes its address while it listens.
+///     page: how its web page is served, as for `run_web`; None for no page.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, is_stopped, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None, publish=None))]
+#[pyo3(signature = (address, on_ready, is_stopped, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None, publish=None, page=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -123,6 +125,7 @@ fn run_server(
     workers: usize,
     wants_reload: Option<Py<PyAny>>,
     publish: Option<PathBuf>,
+    page: Option<web::WebOptions>,
 ) -> PyResult<()> {
     let worker_wait = seconds("worker_wait", worker_wait)?;
     let time = seconds("lineage_time", lineage_time)?;
@@ -151,7 +154,11 @@ fn run_server(
     // It stays while the server is bound again.
     let file = publish.map(|path| AddressFile::write(&path, &address)).transpose();
     let file = file.map_err(to_python)?;
-    on_ready.call1((options.address.to_string(), address.to_string()))?;
+    let (key_file, insecure) = (options.key_file.clone(), options.insecure);
+    let page = page.map(|page| web::start(page, &options.address, key_file, insecure));
+    let page = page.transpose()?;
+    let link = page.as_ref().map(Page::link);
+    on_ready.call1((options.address.to_string(), address.to_string(), link))?;
     let asks = || {
         let Some(wants) = &wants_reload else { return Ok(false) };
         Python::attach(|py| wants.call0(py)?.is_truthy(py))
@@ -168,6 +175,8 @@ fn run_server(
             }
         };
         let mut server = server;
+        // Dropped first: it watches the server.
+        let _page = page;
         // Dropped before the server: the next one, at the same address, may publish at once.
         let _file = file;
         while server.run(&mut ask)? == ShutdownReason::StoodStill {

@@ -1,0 +1,37 @@
+// Workers: what each does, holds, and has to do.
+
+import { table } from '../elements.js';
+import { bytes, number, percent } from '../words.js';
+
+function state(worker) {
+  if (worker.draining) return 'draining';
+  return worker.busy_for === null ? 'idle' : 'busy';
+}
+
+/** Returns what a worker's time went to, the largest parts first. */
+function activities(worker) {
+  const parts = [...Object.entries(worker.activities), ['not reported yet', worker.untold]];
+  const large = parts.filter(([, share]) => share >= 0.005).sort((a, b) => b[1] - a[1]);
+  return large.map(([name, share]) => `${name} ${percent(share)}`).join(', ') || '–';
+}
+
+const COLUMNS = [
+  { title: 'worker', text: (of) => of.name },
+  { title: 'state', text: state },
+  { title: 'busy', text: (of) => percent(1 - of.idle), part: (of) => 1 - of.idle, isNumber: true },
+  { title: 'with', text: activities },
+  { title: 'queue', text: (of) => number(of.queue), isNumber: true },
+  { title: 'memory', text: (of) => bytes(of.bytes), isNumber: true },
+  { title: 'most', text: (of) => bytes(of.bytes_peak), isNumber: true },
+  { title: 'spilled', text: (of) => bytes(of.spilled_bytes), isNumber: true },
+  { title: 'snapshots', text: (of) => (of.snapshot_bytes === null ? '–' : bytes(of.snapshot_bytes + of.snapshot_disk_bytes)), isNumber: true },
+  { title: 'failed', text: (of) => number(of.failed), isNumber: true, isBad: (of) => of.failed > 0 },
+  { title: 'engine', text: (of) => of.engine ?? '–' },
+];
+
+function make() {
+  const list = table('Workers', COLUMNS, (of) => of.number, 'No worker is connected: gt worker starts one.');
+  return { node: list.node, update: (status) => list.update(status.workers) };
+}
+
+export default { path: 'workers', title: 'Workers', make };
