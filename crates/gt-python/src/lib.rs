@@ -11,7 +11,7 @@
 //! - [`convert`], [`number`], [`array`]: Python numbers, lists, shapes and NumPy arrays as Rust
 //!   values; [`export`]: Rust values as Python objects; [`dtype`]: the class `dtype`.
 //! - [`session`]: the session that a thread uses; connecting, waiting, forks, process exit.
-//! - [`network`]: server and worker processes, and keys.
+//! - [`network`]: server and worker processes, and keys; [`interrupt`]: until a signal arrives.
 //! - [`engine`]: engines that are implemented in Python.
 //! - [`autograd`], [`vmap`], [`signal`], [`config`], [`debug`]: functions behind the Python modules
 //!   of these names.
@@ -40,6 +40,7 @@ mod error;
 mod export;
 mod files;
 mod foreign;
+mod interrupt;
 mod network;
 mod notice;
 mod number;

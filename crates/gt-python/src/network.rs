@@ -14,9 +14,10 @@ use gt::net::keys::Key;
 use gt::net::published::{AddressFile, ServerAddress};
 use gt::worker::{Engine, Work};
 use gt_web::Page;
-use pyo3::exceptions::{PyConnectionError, PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::interrupt::until_signal;
 use crate::{engine, web};
 
 fn to_python(error: NetError) -> PyErr {
@@ -25,38 +26,6 @@ fn to_python(error: NetError) -> PyErr {
             PyValueError::new_err(error.to_string())
         }
         _ => PyConnectionError::new_err(error.to_string()),
-    }
-}
-
-/// Runs `serve` without the GIL until it returns or a signal such as Ctrl-C arrives. `is_stopped`
-/// returns whether one has, in case an engine's code has swallowed its exception.
-pub(crate) fn until_signal(
-    py: Python<'_>,
-    is_stopped: &Bound<'_, PyAny>,
-    serve: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> Result<(), NetError>,
-) -> PyResult<()> {
-    let is_stopped = is_stopped.clone().unbind();
-    let check = |py: Python<'_>| {
-        py.check_signals()?;
-        match is_stopped.call0(py)?.is_truthy(py)? {
-            true => Err(PyKeyboardInterrupt::new_err(())),
-            false => Ok(()),
-        }
-    };
-    let mut raised = None;
-    let result = py.detach(|| {
-        // The server polls again while it shuts down.
-        serve(&mut || match Python::attach(check) {
-            Ok(()) => raised.is_some(),
-            Err(error) => {
-                raised = Some(error);
-                true
-            }
-        })
-    });
-    match raised {
-        Some(error) => Err(error),
-        None => result.map_err(to_python),
     }
 }
 
@@ -164,7 +133,7 @@ fn run_server(
         Python::attach(|py| wants.call0(py)?.is_truthy(py))
     };
     let mut failed = None;
-    let result = until_signal(py, is_stopped, |stop| {
+    let serve = |stop: &mut dyn FnMut() -> bool| -> Result<(), NetError> {
         let mut ask = || match (stop(), asks()) {
             (true, _) => Ask::Stop,
             (false, Ok(true)) => Ask::Reload,
@@ -185,7 +154,8 @@ fn run_server(
             server = Server::bind(&options)?;
         }
         Ok(())
-    });
+    };
+    let result = until_signal(py, is_stopped, |stop| serve(stop).map_err(to_python));
     failed.map_or(result, Err)
 }
 
@@ -283,7 +253,7 @@ fn run_worker(
                 WorkerAsk::Stop
             }
         };
-        let end = worker.run(&mut ask)?;
+        let end = worker.run(&mut ask).map_err(to_python)?;
         ended.0 = end;
         Ok(())
     })?;

@@ -6,12 +6,13 @@ use std::time::Duration;
 use gt::net::address::Address;
 use gt_tools::find::WatchTarget;
 use gt_web::listen::ListenAddress;
-use gt_web::watched::Watched;
+use gt_web::watched::WatchedDispatcher;
 use gt_web::{Page, PageOptions, WebError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::{network, tools};
+use crate::interrupt::until_signal;
+use crate::tools;
 
 /// How often the end of `gt web` is polled.
 const LOOK: Duration = Duration::from_millis(50);
@@ -61,7 +62,7 @@ pub fn start(
 ) -> PyResult<Page> {
     let address = Some(own_address(server).to_string());
     let target = WatchTarget { address, process: None, key_file, insecure };
-    Page::start(&options.read()?, Watched::new(target)).map_err(to_python)
+    Page::start(&options.read()?, WatchedDispatcher::new(target)).map_err(to_python)
 }
 
 /// Returns the address at which the machine itself reaches a server.
@@ -97,14 +98,14 @@ fn run_web(
     insecure: bool,
 ) -> PyResult<()> {
     let options = options.read()?;
-    let mut watched = Watched::new(WatchTarget { address, process, key_file, insecure });
+    let mut watched = WatchedDispatcher::new(WatchTarget { address, process, key_file, insecure });
     let page = py.detach(|| {
         watched.check()?;
         Page::start(&options, watched)
     });
     let page = page.map_err(to_python)?;
     on_ready.call1((page.link(),))?;
-    network::until_signal(py, is_stopped, |stop| {
+    until_signal(py, is_stopped, |stop| {
         while !stop() {
             std::thread::sleep(LOOK);
         }

@@ -51,7 +51,7 @@ impl Secret {
         }
     }
 
-    /// The text, which is to be shown to nobody but its owner.
+    /// The text, which only its owner may see.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -87,7 +87,7 @@ pub enum Admission {
 
 /// The rules of a page.
 #[derive(Debug)]
-pub struct Access {
+pub struct AccessRules {
     token: Secret,
     /// Not the token: other programs on this machine at which a browser looks receive it, too.
     cookie: Secret,
@@ -97,10 +97,10 @@ pub struct Access {
     gate: Mutex<()>,
 }
 
-impl Access {
+impl AccessRules {
     /// The rules of a page at a port.
-    pub fn new(token: Secret, hosts: ServedHosts, port: u16) -> Access {
-        Access {
+    pub fn new(token: Secret, hosts: ServedHosts, port: u16) -> AccessRules {
+        AccessRules {
             token,
             cookie: Secret::random(),
             // Cookies are shared by all ports of a host.
@@ -130,7 +130,7 @@ impl Access {
 
     /// Returns the cookie to set, if a request has the token itself.
     pub fn cookie_for(&self, headers: &HeaderMap) -> Option<String> {
-        let Access { cookie, cookie_name, .. } = self;
+        let AccessRules { cookie, cookie_name, .. } = self;
         self.is_token(bearer(headers)).then(|| {
             let value = cookie.text();
             format!(
@@ -201,12 +201,12 @@ mod tests {
 
     use super::*;
 
-    fn access() -> Access {
+    fn access() -> AccessRules {
         let hosts = ServedHosts::new("127.0.0.1:8265".parse().unwrap(), &[]).unwrap();
-        Access::new(Secret("0123456789abcdef".into()), hosts, 8265)
+        AccessRules::new(Secret("0123456789abcdef".into()), hosts, 8265)
     }
 
-    fn check(access: &Access, method: &str, headers: &[(&'static str, &str)]) -> Admission {
+    fn check(access: &AccessRules, method: &str, headers: &[(&'static str, &str)]) -> Admission {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());

@@ -25,7 +25,7 @@ const ALPHA: f64 = 0.3;
 const END: Duration = Duration::from_secs(1);
 
 /// What a feed watches. Its functions may wait, for limited times.
-pub trait Source: Send + 'static {
+pub trait StatusSource: Send + 'static {
     /// Returns the status, after connecting if need be.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ pub struct Update {
     pub status: Option<Status>,
 }
 
-/// The newest update; none while nobody reads.
+/// The newest update; none without readers.
 pub type Latest = Option<Arc<Update>>;
 
 /// The watcher's thread.
@@ -73,7 +73,7 @@ impl Feed {
     ///
     /// # Errors
     /// The system starts no thread.
-    pub fn start(source: impl Source) -> std::io::Result<Feed> {
+    pub fn start(source: impl StatusSource) -> std::io::Result<Feed> {
         let latest = Arc::new(watch::Sender::new(None));
         let is_stopping = Arc::new(AtomicBool::new(false));
         let mut watcher = FeedThread {
@@ -131,7 +131,7 @@ struct FeedThread<S> {
     is_stopping: Arc<AtomicBool>,
 }
 
-impl<S: Source> FeedThread<S> {
+impl<S: StatusSource> FeedThread<S> {
     fn run(&mut self) {
         while !self.is_stopping() {
             if self.latest.receiver_count() == 0 {

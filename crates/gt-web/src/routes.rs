@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::watch;
 
-use crate::access::{Access, Admission};
+use crate::access::{AccessRules, Admission};
 use crate::feed::{Latest, Subscription};
 use crate::{metrics, page};
 
@@ -40,14 +40,14 @@ const HEADERS: [(HeaderName, &str); 7] = [
 
 #[derive(Debug)]
 struct Site {
-    access: Access,
+    access: AccessRules,
     feed: Subscription,
 }
 
 type Shared = State<Arc<Site>>;
 
 /// The paths of a page.
-pub fn router(access: Access, feed: Subscription) -> Router {
+pub fn router(access: AccessRules, feed: Subscription) -> Router {
     let site = Arc::new(Site { access, feed });
     Router::new()
         .route("/sign-in", get(sign_in))
@@ -60,7 +60,7 @@ pub fn router(access: Access, feed: Subscription) -> Router {
         .with_state(site)
 }
 
-/// Applies the rules of access before anything else. A stranger cannot tell which paths exist.
+/// Applies the rules of access before anything else. A stranger does not learn which paths exist.
 async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_public = matches!(path, "/healthz" | "/readyz") || page::is_public(path);

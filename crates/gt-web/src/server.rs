@@ -15,9 +15,9 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::access::{Access, Secret};
+use crate::access::{AccessRules, Secret};
 use crate::error::WebError;
-use crate::feed::{Feed, Source};
+use crate::feed::{Feed, StatusSource};
 use crate::listen::{ListenAddress, ServedHosts};
 use crate::routes;
 
@@ -62,14 +62,14 @@ impl Page {
     ///
     /// # Errors
     /// The address cannot be used, or an option is not valid.
-    pub fn start(options: &PageOptions, source: impl Source) -> Result<Page, WebError> {
+    pub fn start(options: &PageOptions, source: impl StatusSource) -> Result<Page, WebError> {
         let listener = options.listen.bind(options.allow_network)?;
         let address = listener.local_addr().map_err(WebError::Thread)?;
         let hosts = ServedHosts::new(address, &options.names)?;
         let token = options.token_file.as_deref().map(Secret::read).transpose()?;
         let secret = token.clone().unwrap_or_else(Secret::random);
         let link = link(address, token.is_none().then(|| secret.text()));
-        let access = Access::new(secret, hosts, address.port());
+        let access = AccessRules::new(secret, hosts, address.port());
         let feed = Feed::start(source).map_err(WebError::Thread)?;
         let router = routes::router(access, feed.subscription());
         let (stop, stopped) = oneshot::channel();

@@ -5,10 +5,10 @@ use gt_ir::status::Status;
 use gt_tools::ToolError;
 use gt_tools::find::WatchTarget;
 
-use crate::feed::Source;
+use crate::feed::StatusSource;
 
 /// A dispatcher, with the connection to it while there is one.
-pub struct Watched {
+pub struct WatchedDispatcher {
     target: WatchTarget,
     watcher: Option<Watcher>,
     title: String,
@@ -16,15 +16,15 @@ pub struct Watched {
     login: String,
 }
 
-impl Watched {
+impl WatchedDispatcher {
     /// The dispatcher that a target names, which need not run yet.
-    pub fn new(target: WatchTarget) -> Watched {
+    pub fn new(target: WatchTarget) -> WatchedDispatcher {
         let title = match &target.address {
             Some(address) => format!("server {address}"),
             None => String::new(),
         };
         let login = gt::drivers::origin(None).user;
-        Watched { target, watcher: None, title, user: String::new(), login }
+        WatchedDispatcher { target, watcher: None, title, user: String::new(), login }
     }
 
     /// Connects to it once.
@@ -52,7 +52,7 @@ impl Watched {
     }
 }
 
-impl Source for Watched {
+impl StatusSource for WatchedDispatcher {
     fn status(&mut self) -> Result<Status, String> {
         self.ask().map_err(|error| error.to_string())
     }

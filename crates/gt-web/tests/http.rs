@@ -1,4 +1,4 @@
-//! A client that writes what a test says and reads what is there.
+//! A client that writes what a test says and reads the answer.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -9,7 +9,7 @@ use gt_ir::SessionOrigin;
 use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
-use gt_web::feed::Source;
+use gt_web::feed::StatusSource;
 use gt_web::listen::ListenAddress;
 use gt_web::{Page, PageOptions};
 
@@ -25,7 +25,7 @@ pub struct Dispatcher {
 
 struct Fake(Arc<Dispatcher>);
 
-impl Source for Fake {
+impl StatusSource for Fake {
     fn status(&mut self) -> Result<Status, String> {
         let asked = self.0.asked.fetch_add(1, Ordering::SeqCst);
         if self.0.is_gone.load(Ordering::SeqCst) {
