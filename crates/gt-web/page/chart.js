@@ -9,6 +9,10 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function clock(seconds) {
+  return new Date(1000 * seconds).toLocaleTimeString('en-GB');
+}
+
 /**
  * Makes a chart of one value. `value` returns it from a sample of the history, or null; `text` shows
  * one. The caption says what the chart shows, for those who do not see it.
@@ -34,7 +38,7 @@ export function chart(title, value, text, most = null) {
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_, __, max) => [0, most ?? Math.max(max * 1.1, 1)] } },
-      axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(text) }],
+      axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(text) }],
       series: [{}, { stroke: colour('--accent'), fill: colour('--accent-faint'), width: 1.5, points: { show: false } }],
     }, data(), plotted);
   }

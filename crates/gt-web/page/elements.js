@@ -23,12 +23,13 @@ function setAttribute(of, name, value) {
  * Makes a table whose rows stay the same elements while their texts change.
  *
  * A column has a `title` and a function `text` of a row; with `link`, a function of a row, the text
- * is a link; with `part`, a fraction of 1, a bar is drawn beside it. `isNumber` aligns it.
+ * is a link; with `part`, a fraction of 1, a bar is drawn beside it. `kind` is `number`, which is
+ * aligned, or `short`, which is not broken into lines.
  */
 export function table(caption, columns, key, none) {
   // On phones rows are blocks, which would not be a table for screen readers without roles.
   const header = columns.map((column) => element('th', {
-    role: 'columnheader', scope: 'col', class: column.isNumber ? 'number' : null,
+    role: 'columnheader', scope: 'col', class: column.kind,
   }, column.title));
   const body = element('tbody', { role: 'rowgroup' });
   const whole = element('table', { role: 'table' },
@@ -42,7 +43,7 @@ export function table(caption, columns, key, none) {
       const text = element(column.link ? 'a' : 'span');
       const bar = column.part ? element('meter', { min: 0, max: 1, 'aria-hidden': 'true' }) : null;
       const cell = element('td', {
-        role: 'cell', 'data-title': column.title, class: column.isNumber ? 'number' : null,
+        role: 'cell', 'data-title': column.title, class: column.kind,
       }, ...(bar ? [bar] : []), text);
       return { cell, text, bar };
     });
@@ -77,11 +78,11 @@ export function table(caption, columns, key, none) {
   return { node: element('div', { class: 'table' }, whole, empty), update };
 }
 
-/** Makes a list of names with values, which are filled by name. */
-export function facts(names) {
+/** Makes a list of names with values, which are filled by name; those of `wide` names are long. */
+export function facts(names, wide = []) {
   const values = new Map(names.map((name) => [name, element('dd')]));
   const node = element('dl', { class: 'facts' },
-    ...names.map((name) => element('div', {}, element('dt', {}, name), values.get(name))));
+    ...names.map((name) => element('div', { class: wide.includes(name) ? 'wide' : null }, element('dt', {}, name), values.get(name))));
   return { node, update: (given) => names.forEach((name) => setText(values.get(name), given[name] ?? '–')) };
 }
 

@@ -141,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     add_page_options(parser)
     args = parser.parse_args(argv)
     if args.web is None and (args.web_name or args.web_token_file or args.insecure_web):
-        parser.error("--web-name, --web-token-file and --insecure-web need --web, such as --web 8265")
+        parser.error("--web-name, --web-token-file and --insecure-web need --web 8265")
     if not args.ipc and not 0 <= args.port <= 65535:
         parser.error(f"the port is {args.port}, expected 0 to 65535")
     args.key_file = named_key_file(args.key_file)

@@ -32,10 +32,10 @@ export function troubles(session) {
 export const COLUMNS = [
   { title: 'session', text: (of) => of.name, link: (of) => `#/sessions/${of.number}` },
   { title: 'waits for', text: (of) => of.waits_for },
-  { title: 'instructions/s', text: (of) => number(of.rate), isNumber: true },
-  { title: 'used', text: (of) => percent(of.used), part: (of) => of.used, isNumber: true },
-  { title: 'share', text: (of) => percent(of.share), isNumber: true },
-  { title: 'memory', text: (of) => bytes(of.bytes), isNumber: true },
+  { title: 'instructions/s', text: (of) => number(of.rate), kind: 'number' },
+  { title: 'used', text: (of) => percent(of.used), part: (of) => of.used, kind: 'number' },
+  { title: 'share', text: (of) => percent(of.share), kind: 'number' },
+  { title: 'memory', text: (of) => bytes(of.bytes), kind: 'number' },
   { title: 'troubles', text: (of) => troubles(of) || '–', isBad: (of) => troubles(of) !== '' },
 ];
 
@@ -49,7 +49,7 @@ function make() {
     update(status, past);
   });
   const sums = facts(['sessions', 'instructions/s', 'used', 'memory']);
-  const list = table('My sessions', COLUMNS, (of) => of.number, 'None of the sessions is yours.');
+  const list = table('Sessions', COLUMNS, (of) => of.number, 'There are no such sessions.');
   const rate = chart('Instructions/s of all sessions', (of) => of.rate, number);
   const busy = chart('Busy workers', (of) => of.busy, percent, 1);
   const memory = chart('Memory of all workers', (of) => of.bytes, bytes);

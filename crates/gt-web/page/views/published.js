@@ -10,13 +10,13 @@ function state(of) {
 
 const COLUMNS = [
   { title: 'name', text: (of) => of.name },
-  { title: 'version', text: (of) => String(of.version), isNumber: true },
-  { title: 'state', text: state },
+  { title: 'version', text: (of) => String(of.version), kind: 'number' },
+  { title: 'state', text: state, kind: 'short' },
   { title: 'for', text: (of) => of.audience },
-  { title: 'age', text: (of) => age(Math.max(0, Date.now() / 1000 - of.at)), isNumber: true },
-  { title: 'tensors', text: (of) => number(of.tensors), isNumber: true },
-  { title: 'bytes', text: (of) => bytes(of.bytes), isNumber: true },
-  { title: 'readers', text: (of) => String(of.readers), isNumber: true },
+  { title: 'age', text: (of) => age(Math.max(0, Date.now() / 1000 - of.at)), kind: 'number' },
+  { title: 'tensors', text: (of) => number(of.tensors), kind: 'number' },
+  { title: 'bytes', text: (of) => bytes(of.bytes), kind: 'number' },
+  { title: 'readers', text: (of) => String(of.readers), kind: 'number' },
   { title: 'description', text: (of) => of.description || '–' },
 ];
 

@@ -36,11 +36,11 @@ function values(session) {
 function make(argument) {
   const wanted = Number(argument);
   const name = element('p', { class: 'name' }, `Session ${Number.isInteger(wanted) ? wanted : ''}`);
-  const all = facts(FACTS);
+  const all = facts(FACTS, ['waits for', 'troubles']);
   const windows = table('Device time', [
     { title: 'in the last', text: (of) => of.name },
-    { title: 'used', text: (of) => duration(of.used_seconds), isNumber: true },
-    { title: 'entitled to', text: (of) => duration(of.entitled_seconds), isNumber: true },
+    { title: 'used', text: (of) => duration(of.used_seconds), kind: 'number' },
+    { title: 'entitled to', text: (of) => duration(of.entitled_seconds), kind: 'number' },
   ], (of) => of.name, 'None yet.');
   const behind = table('It waits beside', [{ title: 'session', text: (of) => of }], (of) => of, 'It waits beside no other session.');
   const rate = chart('Instructions/s', (of) => of.rate === null ? null : of.sessions.get(wanted)?.rate, number);

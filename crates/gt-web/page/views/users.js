@@ -7,13 +7,13 @@ const used = (of) => of.windows['1min'];
 const COLUMNS = [
   { title: 'user', text: (of) => of.user || 'without a key of their own' },
   { title: 'team', text: (of) => of.team || '–' },
-  { title: 'sessions', text: (of) => String(of.sessions), isNumber: true },
-  { title: 'share', text: (of) => percent(of.share), part: (of) => of.share, isNumber: true },
-  { title: 'used in 1 min', text: (of) => duration(used(of).used_seconds), isNumber: true },
-  { title: 'entitled to', text: (of) => duration(used(of).entitled_seconds), isNumber: true },
-  { title: 'device time', text: (of) => duration(of.device_seconds), isNumber: true },
-  { title: 'memory', text: (of) => bytes(of.bytes), isNumber: true },
-  { title: 'weight', text: (of) => String(of.weights.user), isNumber: true },
+  { title: 'sessions', text: (of) => String(of.sessions), kind: 'number' },
+  { title: 'share', text: (of) => percent(of.share), part: (of) => of.share, kind: 'number' },
+  { title: 'used in 1 min', text: (of) => duration(used(of).used_seconds), kind: 'number' },
+  { title: 'entitled to', text: (of) => duration(used(of).entitled_seconds), kind: 'number' },
+  { title: 'device time', text: (of) => duration(of.device_seconds), kind: 'number' },
+  { title: 'memory', text: (of) => bytes(of.bytes), kind: 'number' },
+  { title: 'weight', text: (of) => String(of.weights.user), kind: 'number' },
 ];
 
 function make() {

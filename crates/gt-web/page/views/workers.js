@@ -17,15 +17,15 @@ function activities(worker) {
 
 const COLUMNS = [
   { title: 'worker', text: (of) => of.name },
-  { title: 'state', text: state },
-  { title: 'busy', text: (of) => percent(1 - of.idle), part: (of) => 1 - of.idle, isNumber: true },
+  { title: 'state', text: state, kind: 'short' },
+  { title: 'busy', text: (of) => percent(1 - of.idle), part: (of) => 1 - of.idle, kind: 'number' },
   { title: 'with', text: activities },
-  { title: 'queue', text: (of) => number(of.queue), isNumber: true },
-  { title: 'memory', text: (of) => bytes(of.bytes), isNumber: true },
-  { title: 'most', text: (of) => bytes(of.bytes_peak), isNumber: true },
-  { title: 'spilled', text: (of) => bytes(of.spilled_bytes), isNumber: true },
-  { title: 'snapshots', text: (of) => (of.snapshot_bytes === null ? '–' : bytes(of.snapshot_bytes + of.snapshot_disk_bytes)), isNumber: true },
-  { title: 'failed', text: (of) => number(of.failed), isNumber: true, isBad: (of) => of.failed > 0 },
+  { title: 'queue', text: (of) => number(of.queue), kind: 'number' },
+  { title: 'memory', text: (of) => bytes(of.bytes), kind: 'number' },
+  { title: 'most', text: (of) => bytes(of.bytes_peak), kind: 'number' },
+  { title: 'spilled', text: (of) => bytes(of.spilled_bytes), kind: 'number' },
+  { title: 'snapshots', text: (of) => (of.snapshot_bytes === null ? '–' : bytes(of.snapshot_bytes + of.snapshot_disk_bytes)), kind: 'number' },
+  { title: 'failed', text: (of) => number(of.failed), kind: 'number', isBad: (of) => of.failed > 0 },
   { title: 'engine', text: (of) => of.engine ?? '–' },
 ];
 

@@ -1,0 +1,19 @@
+"""Keep tensors on a server, and print `gt.status()` as JSON for each line that is read.
+
+Arguments: the server, and the name of the session.
+"""
+
+import json
+import sys
+
+import gt
+
+if __name__ == "__main__":
+    address, name = sys.argv[1:]
+    gt.connect(address, name=name)
+    kept = [gt.randn(100, 100) for _ in range(4)]
+    print("at work", flush=True)
+    for _ in sys.stdin:
+        total = sum(tensor.sum().item() for tensor in kept)
+        status = gt.status()
+        print(json.dumps({"workers": status.workers, "sessions": status.sessions}), flush=True)
