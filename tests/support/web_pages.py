@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,21 +22,21 @@ class WebPage:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", self.base), link
         assert re.fullmatch(r"[0-9a-f]{32}", self.token), link
 
-    def open(self, path: str, token: str | None = None) -> Any:
-        """Open a path with a token: that of the page, unless another is given."""
+    def request(self, path: str, token: str | None = None) -> urllib.request.Request:
+        """Return a request with a token: that of the page, unless another is given."""
         headers = {"Authorization": f"Bearer {token or self.token}"}
-        request = urllib.request.Request(self.base + path, headers=headers)
-        return urllib.request.urlopen(request, timeout=LIMIT)
+        return urllib.request.Request(self.base + path, headers=headers)
 
     def read(self, path: str) -> str:
         """Return what is at a path."""
-        with self.open(path) as answer:
-            return answer.read().decode()
+        status, body = answer_to(self.request(path))
+        assert status == 200, (path, status)
+        return body
 
     @contextmanager
     def events(self) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
         """Yield an iterator over the events, as names and data."""
-        with self.open("/events") as answer:
+        with urllib.request.urlopen(self.request("/events"), timeout=LIMIT) as answer:
             yield _events(answer)
 
     def wait_for(self, what: str, accepts: Callable[[str, dict[str, Any]], bool]) -> dict[str, Any]:
@@ -47,6 +48,16 @@ class WebPage:
                     return data
                 assert time.monotonic() < until, f"{what}; the last: {name} {data}"
         raise AssertionError(f"{what}: the stream has ended")
+
+
+def answer_to(request: urllib.request.Request) -> tuple[int, str]:
+    """Return the status and the body of an answer, which may be an error."""
+    try:
+        with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
 
 
 def _events(lines: Any) -> Iterator[tuple[str, dict[str, Any]]]:

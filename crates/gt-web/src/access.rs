@@ -175,7 +175,8 @@ impl AccessRules {
     /// The values of our cookie.
     fn cookies<'a>(&self, headers: &'a HeaderMap) -> Vec<&'a str> {
         let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let each = all.flat_map(|value| value.split(';')).filter_map(|of| of.trim().split_once('='));
+        let each =
+            all.flat_map(|value| value.split(';')).filter_map(|of| of.trim().split_once('='));
         each.filter(|(name, _)| *name == self.cookie_name).map(|(_, value)| value).collect()
     }
 }

@@ -15,7 +15,9 @@ pub enum WebError {
     )]
     BadName { given: String },
 
-    #[error("the page's address {host}:{port} is in use\n  hint: choose another port, or 0 for any")]
+    #[error(
+        "the page's address {host}:{port} is in use\n  hint: choose another port, or 0 for any"
+    )]
     InUse { host: String, port: u16 },
 
     #[error("the page cannot listen at {host}:{port}: {error}")]

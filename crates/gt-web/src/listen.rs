@@ -39,11 +39,8 @@ impl ListenAddress {
     /// The address is in use, not allowed, or not of this machine.
     pub fn bind(&self, allow_network: bool) -> Result<TcpListener, WebError> {
         let ListenAddress { host, port } = self.clone();
-        let address = self.resolve().map_err(|error| WebError::Listen {
-            host: host.clone(),
-            port,
-            error,
-        })?;
+        let address =
+            self.resolve().map_err(|error| WebError::Listen { host: host.clone(), port, error })?;
         if !allow_network && !address.ip().is_loopback() {
             return Err(WebError::NotLoopback { host });
         }

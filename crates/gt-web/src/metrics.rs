@@ -31,17 +31,17 @@ pub fn encode(status: &Status) -> String {
 }
 
 fn dispatcher(metrics: &mut Metrics, status: &Status) {
-    let one = |value: f64| vec![(Vec::new(), value)];
-    let uptime = one(status.now.as_secs_f64());
-    metrics.gauge("dispatcher_uptime", "The time since the dispatcher started", SECONDS, uptime);
-    let workers = one(status.workers.len() as f64);
-    metrics.gauge("workers", "The number of workers", None, workers);
-    let dropped = one(status.dropped as f64);
-    metrics.counter("events_dropped", "Events dropped as a watcher was slow", None, dropped);
-    let publications = one(status.publications.len() as f64);
-    metrics.gauge("publications", "The number of published versions", None, publications);
+    let uptime = status.now.as_secs_f64();
+    metrics.number("dispatcher_uptime", "The time since the dispatcher started", SECONDS, uptime);
+    let workers = status.workers.len() as f64;
+    metrics.number("workers", "The number of workers", None, workers);
+    let publications = status.publications.len() as f64;
+    metrics.number("publications", "The number of published versions", None, publications);
     let bytes = status.publications.iter().map(|publication| publication.bytes).sum::<u64>();
-    metrics.gauge("published", "The bytes of published tensors", BYTES, one(bytes as f64));
+    metrics.number("published", "The bytes of published tensors", BYTES, bytes as f64);
+    let dropped = Counter::<u64>::default();
+    dropped.inc_by(status.dropped);
+    metrics.register("events_dropped", "Events dropped as a watcher was slow", None, dropped);
 }
 
 fn sessions(metrics: &mut Metrics, status: &Status) {
@@ -100,9 +100,8 @@ const SECONDS: Option<Unit> = Some(Unit::Seconds);
 const BYTES: Option<Unit> = Some(Unit::Bytes);
 
 /// The kinds of waits.
-const WAITS: [&str; 9] = [
-    "nothing", "workers", "room", "client", "copies", "operator", "work", "value", "memory",
-];
+const WAITS: [&str; 9] =
+    ["nothing", "workers", "room", "client", "copies", "operator", "work", "value", "memory"];
 
 fn kind_of(waits: &Waits) -> &'static str {
     match waits {
@@ -123,6 +122,12 @@ struct Metrics {
 }
 
 impl Metrics {
+    fn number(&mut self, name: &str, help: &str, unit: Option<Unit>, value: f64) {
+        let gauge = Gauge::<f64, AtomicU64>::default();
+        gauge.set(value);
+        self.register(name, help, unit, gauge);
+    }
+
     fn gauge(&mut self, name: &str, help: &str, unit: Option<Unit>, values: Values) {
         let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
         for (labels, value) in values {

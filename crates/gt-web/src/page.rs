@@ -58,8 +58,7 @@ pub fn file(path: &str) -> Option<Response> {
         "" => "index.html",
         name => name,
     };
-    let (_, kind, content) =
-        FILES.iter().chain(PUBLIC).find(|(name, ..)| *name == wanted)?;
+    let (_, kind, content) = FILES.iter().chain(PUBLIC).find(|(name, ..)| *name == wanted)?;
     Some(([(header::CONTENT_TYPE, *kind)], *content).into_response())
 }
 
@@ -81,7 +80,8 @@ mod tests {
                 continue;
             }
             let text = text.replace("http://www.w3.org/2000/svg", "");
-            for word in ["http:", "https:", "innerHTML", "outerHTML", "insertAdjacentHTML", "eval("] {
+            for word in ["http:", "https:", "innerHTML", "outerHTML", "insertAdjacentHTML", "eval("]
+            {
                 assert!(!text.contains(word), "{name}: {word}");
             }
             if *kind == HTML {

@@ -7,8 +7,16 @@ use gt_web::listen::ListenAddress;
 use crate::http::{get, get_as_owner, send, token};
 use crate::source::{serve, serve_with};
 
-const PRIVATE: [&str; 8] =
-    ["/", "/events", "/metrics", "/main.js", "/style.css", "/sign-in", "/views/mine.js", "/no-such"];
+const PRIVATE: [&str; 8] = [
+    "/",
+    "/events",
+    "/metrics",
+    "/main.js",
+    "/style.css",
+    "/sign-in",
+    "/views/mine.js",
+    "/no-such",
+];
 
 #[test]
 fn a_stranger_gets_401_and_learns_nothing() {
@@ -144,9 +152,8 @@ fn a_token_file_has_the_token_instead_of_the_link() {
     std::fs::write(&path, "a-token-of-some-length\n").unwrap();
     let (page, _dispatcher) = serve_with(|options| options.token_file = Some(path));
     assert_eq!(page.link(), format!("http://{}/", page.address()));
-    let status = |token: &str| {
-        get(&page, "/", &[("Authorization", &format!("Bearer {token}"))]).status
-    };
+    let status =
+        |token: &str| get(&page, "/", &[("Authorization", &format!("Bearer {token}"))]).status;
     assert_eq!([status("a-token-of-some-length"), status("another")], [200, 401]);
 }
 

@@ -40,7 +40,8 @@ fn garbage_is_answered_by_an_error_or_not_at_all() {
         page.address(),
         token(&page)
     );
-    let mut cases: Vec<Vec<u8>> = (0..150).map(|seed| random_bytes(seed, 1 + seed as usize * 7)).collect();
+    let mut cases: Vec<Vec<u8>> =
+        (0..150).map(|seed| random_bytes(seed, 1 + seed as usize * 7)).collect();
     // A valid request with one byte of it changed, and a part of it.
     for seed in 0..150 {
         let noise = random_bytes(seed + 1000, 3);
@@ -69,9 +70,9 @@ fn garbage_is_answered_by_an_error_or_not_at_all() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let answer = exchange(&mut stream, &[]);
         let text = String::from_utf8_lossy(&answer);
-        let is_ours = ["", "HTTP/1.1 ", "HTTP/1.0 "].iter().any(|start| {
-            text.starts_with(start) && (!start.is_empty() || text.is_empty())
-        });
+        let is_ours = ["", "HTTP/1.1 ", "HTTP/1.0 "]
+            .iter()
+            .any(|start| text.starts_with(start) && (!start.is_empty() || text.is_empty()));
         assert!(is_ours, "{bytes:?}: {text}");
         assert!(!text.contains(" 500 "), "{bytes:?}: {text}");
     }

@@ -40,7 +40,8 @@ pub fn token(page: &Page) -> &str {
 
 /// Sends a request with these headers besides `Connection`.
 pub fn send(page: &Page, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let lines: String =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let request = format!("{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n");
     let mut stream = connect(page.address());
     stream.write_all(request.as_bytes()).unwrap();

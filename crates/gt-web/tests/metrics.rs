@@ -26,7 +26,7 @@ fn metrics_are_openmetrics_with_bounded_labels() {
         "gt_worker_failed_operations_total{worker=\"w0\"} 1.0",
         "gt_user_device_seconds_total{user=\"a\\\"d\\\\a\",team=\"vision\"} 9.0",
         "gt_user_sessions{user=\"a\\\"d\\\\a\",team=\"vision\"} 2.0",
-        "gt_events_dropped_total 0.0",
+        "gt_events_dropped_total 0",
     ] {
         assert!(lines.contains(&line), "{line} is not in\n{}", answer.body);
     }

@@ -72,7 +72,11 @@ fn status(asked: u64, sessions: u32) -> Status {
     let session = |number: u32| SessionStatus {
         number: SessionId(number),
         name: format!("<b>train</b>.py ada@box #{number}"),
-        origin: SessionOrigin { program: "train.py".into(), user: "ada".into(), host: "box".into() },
+        origin: SessionOrigin {
+            program: "train.py".into(),
+            user: "ada".into(),
+            host: "box".into(),
+        },
         slots: vec![(0, "w0".into())],
         entitlement: Entitlement::default(),
         share: 0.5,

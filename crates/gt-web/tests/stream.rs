@@ -17,7 +17,9 @@ impl Reader {
     fn open(page: &Page) -> Reader {
         let mut stream = connect(page.address());
         let (host, token) = (page.address(), token(page));
-        let request = format!("GET /events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
+        let request = format!(
+            "GET /events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
         stream.write_all(request.as_bytes()).unwrap();
         Reader(BufReader::new(stream))
     }

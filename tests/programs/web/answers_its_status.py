@@ -12,8 +12,9 @@ if __name__ == "__main__":
     address, name = sys.argv[1:]
     gt.connect(address, name=name)
     kept = [gt.randn(100, 100) for _ in range(4)]
+    gt.synchronize()
     print("at work", flush=True)
     for _ in sys.stdin:
-        total = sum(tensor.sum().item() for tensor in kept)
+        gt.synchronize()
         status = gt.status()
         print(json.dumps({"workers": status.workers, "sessions": status.sessions}), flush=True)
