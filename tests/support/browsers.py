@@ -3,12 +3,16 @@
 import importlib.util
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+#: The time limit for what a test waits for, in seconds.
+LIMIT = 60.0
 
 CHROMIUM = shutil.which("chromium")
 
@@ -27,7 +31,7 @@ class Tab:
     def __init__(self, page: Any):
         self.page = page
         self.complaints: list[str] = []
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(1000 * LIMIT)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", self._note)
 
@@ -38,9 +42,22 @@ class Tab:
     def sign_in(self, link: str) -> None:
         """Open the link of a page, and wait until it shows a status."""
         self.page.goto(link)
-        self.page.wait_for_function("document.querySelector('#dispatcher')?.textContent")
+        self.wait_for_status()
         # A browser notes the status 401 of the first answer, which is the form that signs it in.
         self.complaints = [each for each in self.complaints if "401" not in each]
+
+    def wait_for_status(self) -> None:
+        """Wait until the page itself shows a status."""
+        self.page.wait_for_selector("#dispatcher")
+        self.wait_until("document.querySelector('#dispatcher').textContent")
+
+    def wait_until(self, expression: str) -> None:
+        """Wait until an expression of JavaScript is true. The page's policy forbids the browser's
+        own way, which evaluates text in the page."""
+        until = time.monotonic() + LIMIT
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < until, (expression, self.text())
+            self.page.wait_for_timeout(50)
 
     def text(self, selector: str = "body") -> str:
         """Return the text that an element shows."""

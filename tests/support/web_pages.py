@@ -18,6 +18,7 @@ class WebPage:
     """A page that is served, by its link."""
 
     def __init__(self, link: str):
+        self.link = link
         self.base, self.token = link.split("/#token=")
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", self.base), link
         assert re.fullmatch(r"[0-9a-f]{32}", self.token), link

@@ -38,7 +38,7 @@ export function chart(title, value, text, most = null) {
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_, __, max) => [0, most ?? Math.max(max * 1.1, 1)] } },
-      axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(text) }],
+      axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 76, values: (_, ticks) => ticks.map(text) }],
       series: [{}, { stroke: colour('--accent'), fill: colour('--accent-faint'), width: 1.5, points: { show: false } }],
     }, data(), plotted);
   }

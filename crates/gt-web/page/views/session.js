@@ -47,13 +47,15 @@ function make(argument) {
   const memory = chart('Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
   const rest = element('div', {}, all.node, windows.node, behind.node,
     element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node));
+  rest.hidden = true;
   const ended = element('p', { class: 'none', role: 'status' });
 
   function update(status, history) {
     const session = status.sessions.find((of) => of.number === wanted);
-    setText(ended, session ? '' : 'This session has ended, or never was. What is below is old.');
+    setText(ended, session ? '' : 'This session has ended, or never was.');
     rest.classList.toggle('stale', !session);
     if (!session) return;
+    rest.hidden = false;
     setText(name, session.name);
     all.update(values(session));
     windows.update(['10s', '1min', '10min'].map((of) => ({ name: of, ...session.windows[of] })));
