@@ -56,7 +56,7 @@ fn sessions(metrics: &mut Metrics, status: &Status) {
 fn workers(metrics: &mut Metrics, status: &Status) {
     let of = |value: fn(&WorkerStatus) -> f64| {
         let each = status.workers.iter();
-        each.map(|worker| (vec![("worker", worker.name.clone())], value(worker))).collect()
+        each.map(|worker| (vec![("worker", escaped(&worker.name))], value(worker))).collect()
     };
     let busy = of(|worker| worker.busy.as_secs_f64());
     metrics.counter("worker_busy", "The time with commands in flight", SECONDS, busy);
@@ -82,7 +82,7 @@ fn users(metrics: &mut Metrics, status: &Status) {
     let of = |value: fn(&UserStatus) -> f64| {
         let labels = |user: &UserStatus| {
             let entitlement = &user.entitlement;
-            vec![("user", entitlement.user.clone()), ("team", entitlement.team.clone())]
+            vec![("user", escaped(&entitlement.user)), ("team", escaped(&entitlement.team))]
         };
         status.users.iter().map(|user| (labels(user), value(user))).collect()
     };
@@ -94,6 +94,11 @@ fn users(metrics: &mut Metrics, status: &Status) {
     metrics.gauge("user_share_ratio", "The share if all sessions have work", None, share);
     let memory = of(|user| user.bytes as f64);
     metrics.gauge("user_memory", "The bytes of a user's tensors in memory", BYTES, memory);
+}
+
+/// Returns a label's value as it stands between quotes; the encoder writes it as it is.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 const SECONDS: Option<Unit> = Some(Unit::Seconds);
