@@ -68,10 +68,15 @@ def test_the_page_of_a_server_shows_what_the_status_says():
             assert seen["name"].startswith("<b>run</b> "), "the text itself: the page escapes it"
             assert shown["reader"]["login"] == seen["login"]
 
+            (seen,) = shown["publications"]
+            assert [[seen[name] for name in ("name", "version", "bytes")]] == status["publications"]
+            assert seen["description"] == "<b>run</b>"
+
             metrics = page.read("/metrics")
             assert "gt_workers 2.0\n" in metrics
             held = re.findall(r"gt_worker_memory_bytes\{worker=\"w\d\"\} (\S+)", metrics)
             assert sum(map(float, held)) == memory
+            assert "gt_publications 1.0\n" in metrics
             assert '<script type="module" src="main.js">' in page.read("/")
         finally:
             client.kill()

@@ -75,7 +75,7 @@ def test_hostile_names_are_text(new_tab, shown):
     dialogs = []
     tab.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     tab.sign_in(shown.link)
-    for view in ("mine", "sessions"):
+    for view in ("published", "mine", "sessions"):
         tab.page.goto(f"{shown.base}/#/{view}")
         tab.page.wait_for_selector("tbody tr")
         text = tab.text("main")

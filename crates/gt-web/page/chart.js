@@ -4,6 +4,8 @@ import uPlot from './vendor/uplot/uPlot.esm.js';
 import { element, setText } from './elements.js';
 
 const HEIGHT = 150;
+/** The seconds between the times that are written below a chart. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300];
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -37,8 +39,8 @@ export function chart(title, value, text, most = null) {
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
-      scales: { y: { range: (_, __, max) => [0, most ?? Math.max(max * 1.1, 1)] } },
-      axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 76, values: (_, ticks) => ticks.map(text) }],
+      scales: { y: { range: (_, __, max) => [0, most ?? Math.max(max * 1.1, 10)] } },
+      axes: [{ ...axis, space: 90, incrs: STEPS, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 76, values: (_, ticks) => ticks.map(text) }],
       series: [{}, { stroke: colour('--accent'), fill: colour('--accent-faint'), width: 1.5, points: { show: false } }],
     }, data(), plotted);
   }
