@@ -83,14 +83,18 @@ async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     response
 }
 
-/// Returns an answer without anything in it, after which the connection ends.
+/// What a person reads who uses a name of the machine that the page is not served under.
+const OTHER_HOST: &str = "This host or origin is not one that is served here.\n";
+
+/// Returns an answer that says no more than its status, after which the connection ends.
 fn refusal(status: StatusCode) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
-    (status, headers).into_response()
+    let body = if status == StatusCode::FORBIDDEN { OTHER_HOST } else { "" };
+    (status, headers, body).into_response()
 }
 
 /// Exchanges the token for a cookie. The token arrives in a header, which other sites cannot send.
