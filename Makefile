@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name '*.c' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
+RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name '*.c' -o -name 'Cargo.toml' -o -path 'crates/gt-web/page/*' -type f 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 # Cargo's profile: `make build PROFILE=edit` rebuilds after a change in seconds, into slower code.
 PROFILE ?= release
 STAMP := $(VENV)/.installed-$(PROFILE)
@@ -96,6 +96,20 @@ test-cluster: build $(VENV)/.cluster ## Install SLURM, ssh, Ray and the client o
 	then apt-get install -y -qq --no-install-recommends $(CLUSTER_SYSTEMS) > /dev/null; \
 	else echo "SKIPPED: installing $(CLUSTER_SYSTEMS), which takes root and apt-get"; fi
 	RAY_AUTH_MODE=disabled $(BIN)/python -m pytest -rs --timeout 300 tests/cluster
+
+# What the tests of the web page need beside GT, from Debian and from the registries of Python and Node.
+$(VENV)/.browser: $(VENV)/.tests
+	$(BIN)/pip install --quiet 'playwright==1.65.*'
+	@touch $@
+
+test-browser: build $(VENV)/.browser ## Install chromium and Playwright, and run the tests of the web page in a browser
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
+	then apt-get install -y -qq --no-install-recommends chromium > /dev/null; \
+	else echo "SKIPPED: installing chromium, which takes root and apt-get"; fi
+	@if command -v npm > /dev/null; then npm install --silent --prefix $(VENV)/axe axe-core@4; \
+	else echo "SKIPPED: axe-core, as there is no npm"; fi
+	GT_TEST_AXE=$$(ls $(VENV)/axe/node_modules/axe-core/axe.min.js 2> /dev/null) \
+	  $(BIN)/python -m pytest -rs --timeout 300 tests/browser
 
 MACHINES ?= 36
 test-machines: build $(VENV)/.tests ## Run the tests of clusters with MACHINES network namespaces as machines, of two workers each

@@ -21,6 +21,7 @@ _COMMANDS = {
     "server": "run a dispatcher that workers and clients connect to",
     "worker": "run a worker that serves a dispatcher, or drain one",
     "top": "show the state of a dispatcher, its workers and its sessions, live",
+    "web": "serve a web page that shows the same",
     "sessions": "list your sessions, end them, pause and resume them",
     "published": "list what is published on a server",
     "weight": "set the weight of a user among others",

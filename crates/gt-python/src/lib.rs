@@ -11,14 +11,14 @@
 //! - [`convert`], [`number`], [`array`]: Python numbers, lists, shapes and NumPy arrays as Rust
 //!   values; [`export`]: Rust values as Python objects; [`dtype`]: the class `dtype`.
 //! - [`session`]: the session that a thread uses; connecting, waiting, forks, process exit.
-//! - [`network`]: server and worker processes, and keys.
+//! - [`network`]: server and worker processes, and keys; [`interrupt`]: until a signal arrives.
 //! - [`engine`]: engines that are implemented in Python.
 //! - [`autograd`], [`vmap`], [`signal`], [`config`], [`debug`]: functions behind the Python modules
 //!   of these names.
 //! - [`transaction`]: optimizer steps that commit or roll back as a whole.
 //! - [`files`]: tensors in safetensors files and checkpoints.
 //! - [`status`]: the state of a dispatcher; [`tools`]: its traces, `top` and visualization;
-//!   [`operators`]: what operators have a server do; [`recording`]: replays.
+//!   [`operators`]: what operators have a server do; [`recording`]: replays; [`web`]: the page.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
 //! - [`error`]: the client's errors as Python exceptions; [`foreign`]: classes of NumPy's and
 //!   PyTorch's; [`source`]: the user's source line;
@@ -40,6 +40,7 @@ mod error;
 mod export;
 mod files;
 mod foreign;
+mod interrupt;
 mod network;
 mod notice;
 mod number;
@@ -57,6 +58,7 @@ mod torch;
 mod transaction;
 mod user_code;
 mod vmap;
+mod web;
 
 use pyo3::prelude::*;
 
@@ -88,6 +90,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tools::register(module)?;
     status::register(module)?;
     operators::register(module)?;
+    web::register(module)?;
     recording::register(module)?;
     files::register(module)?;
     torch::register(module)?;

@@ -13,10 +13,12 @@ use gt::net::address::Address;
 use gt::net::keys::Key;
 use gt::net::published::{AddressFile, ServerAddress};
 use gt::worker::{Engine, Work};
-use pyo3::exceptions::{PyConnectionError, PyKeyboardInterrupt, PyValueError};
+use gt_web::Page;
+use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::engine;
+use crate::interrupt::until_signal;
+use crate::{engine, web};
 
 fn to_python(error: NetError) -> PyErr {
     match error {
@@ -24,38 +26,6 @@ fn to_python(error: NetError) -> PyErr {
             PyValueError::new_err(error.to_string())
         }
         _ => PyConnectionError::new_err(error.to_string()),
-    }
-}
-
-/// Runs `serve` without the GIL until it returns or a signal such as Ctrl-C arrives. `is_stopped`
-/// returns whether one has, in case an engine's code has swallowed its exception.
-fn until_signal(
-    py: Python<'_>,
-    is_stopped: &Bound<'_, PyAny>,
-    serve: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> Result<(), NetError>,
-) -> PyResult<()> {
-    let is_stopped = is_stopped.clone().unbind();
-    let check = |py: Python<'_>| {
-        py.check_signals()?;
-        match is_stopped.call0(py)?.is_truthy(py)? {
-            true => Err(PyKeyboardInterrupt::new_err(())),
-            false => Ok(()),
-        }
-    };
-    let mut raised = None;
-    let result = py.detach(|| {
-        // The server polls again while it shuts down.
-        serve(&mut || match Python::attach(check) {
-            Ok(()) => raised.is_some(),
-            Err(error) => {
-                raised = Some(error);
-                true
-            }
-        })
-    });
-    match raised {
-        Some(error) => Err(error),
-        None => result.map_err(to_python),
     }
 }
 
@@ -95,14 +65,15 @@ fn is_listening(py: Python<'_>, address: &str) -> PyResult<bool> {
 /// Run a server: listen at an address and serve until a signal arrives.
 ///
 /// Args:
-///     on_ready: called once the server listens, with the address at which it does, and that at which
-///         others reach it.
+///     on_ready: called once the server listens, with the address at which it does, that at which
+///         others reach it, and the link that opens its web page, or None.
 ///     is_stopped: called several times a second; a true result ends the server.
 ///     wants_reload: called several times a second; a true result reloads the policy file.
 ///     publish: a file to which it writes its address while it listens.
+///     page: how its web page is served, as for `run_web`; None for no page.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, is_stopped, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None, publish=None))]
+#[pyo3(signature = (address, on_ready, is_stopped, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None, publish=None, page=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -123,6 +94,7 @@ fn run_server(
     workers: usize,
     wants_reload: Option<Py<PyAny>>,
     publish: Option<PathBuf>,
+    page: Option<web::WebOptions>,
 ) -> PyResult<()> {
     let worker_wait = seconds("worker_wait", worker_wait)?;
     let time = seconds("lineage_time", lineage_time)?;
@@ -151,13 +123,17 @@ fn run_server(
     // It stays while the server is bound again.
     let file = publish.map(|path| AddressFile::write(&path, &address)).transpose();
     let file = file.map_err(to_python)?;
-    on_ready.call1((options.address.to_string(), address.to_string()))?;
+    let (key_file, insecure) = (options.key_file.clone(), options.insecure);
+    let page = page.map(|page| web::start(page, &options.address, key_file, insecure));
+    let page = page.transpose()?;
+    let link = page.as_ref().map(Page::link);
+    on_ready.call1((options.address.to_string(), address.to_string(), link))?;
     let asks = || {
         let Some(wants) = &wants_reload else { return Ok(false) };
         Python::attach(|py| wants.call0(py)?.is_truthy(py))
     };
     let mut failed = None;
-    let result = until_signal(py, is_stopped, |stop| {
+    let serve = |stop: &mut dyn FnMut() -> bool| -> Result<(), NetError> {
         let mut ask = || match (stop(), asks()) {
             (true, _) => Ask::Stop,
             (false, Ok(true)) => Ask::Reload,
@@ -168,6 +144,8 @@ fn run_server(
             }
         };
         let mut server = server;
+        // Dropped first: it watches the server.
+        let _page = page;
         // Dropped before the server: the next one, at the same address, may publish at once.
         let _file = file;
         while server.run(&mut ask)? == ShutdownReason::StoodStill {
@@ -176,7 +154,8 @@ fn run_server(
             server = Server::bind(&options)?;
         }
         Ok(())
-    });
+    };
+    let result = until_signal(py, is_stopped, |stop| serve(stop).map_err(to_python));
     failed.map_or(result, Err)
 }
 
@@ -277,7 +256,7 @@ fn run_worker(
                 WorkerAsk::Stop
             }
         };
-        let end = worker.run(&mut ask)?;
+        let end = worker.run(&mut ask).map_err(to_python)?;
         ended.0 = end;
         Ok(())
     })?;

@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser, is_named: bool = True) -> None:
     else:
         parser.add_argument("--server", metavar="HOST:PORT", help=text)
     parser.add_argument("--host", help="the server's host (default localhost, if --port is given)")
-    parser.add_argument("--port", type=int, help="the server's port (default 9000)")
+    parser.add_argument("-p", "--port", type=int, help="the server's port (default 9000)")
     parser.add_argument("--pid", type=between(1, 1 << 22), help="process ID of a program or server")
     parser.add_argument("--key-file", help="file with the key of the cluster or the role")
     parser.add_argument(

@@ -19,6 +19,7 @@ from gt._processes import (
     stop_at_signals,
 )
 from gt.engines.gpus import has_traces
+from gt.scripts._page import add_page_options, page_options
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -131,7 +132,16 @@ def main(argv: list[str] | None = None) -> int:
         metavar="ENGINE",
         help="the engine of workers that the server starts (default: that of `gt worker`)",
     )
+    parser.add_argument(
+        "--web",
+        metavar="[HOST:]PORT",
+        help="also serve a web page, which shows who runs and who waits, at this port of 127.0.0.1 "
+        "or this address",
+    )
+    add_page_options(parser)
     args = parser.parse_args(argv)
+    if args.web is None and (args.web_name or args.web_token_file or args.insecure_web):
+        parser.error("--web-name, --web-token-file and --insecure-web need --web 8265")
     if not args.ipc and not 0 <= args.port <= 65535:
         parser.error(f"the port is {args.port}, expected 0 to 65535")
     args.key_file = named_key_file(args.key_file)
@@ -150,8 +160,10 @@ def main(argv: list[str] | None = None) -> int:
     workers: list[subprocess.Popen[bytes]] = []
     is_stopping = threading.Event()
 
-    def ready(address: str, published: str) -> None:
+    def ready(address: str, published: str, link: str | None) -> None:
         print(f"gt server: listening at {address}\n{_how_to_connect(args, published)}", flush=True)
+        if link is not None:
+            print(f"  a browser:  {link}", flush=True)
         if args.workers > len(gpus):
             print(
                 f"  --workers {args.workers} starts none: start each with the line above",
@@ -202,10 +214,11 @@ def main(argv: list[str] | None = None) -> int:
             max(args.workers, args.spawn_gpu_workers),
             wants_reload,
             args.publish,
+            None if args.web is None else page_options(args, args.web),
         )
     except KeyboardInterrupt:
         print("gt server: stopped", flush=True)
-    except (ConnectionError, ValueError) as error:
+    except (OSError, ValueError) as error:
         print(f"gt server: {error}", file=sys.stderr)
         return 1
     finally:

@@ -14,7 +14,7 @@ pub struct Topology {
     of: BTreeMap<WorkerId, usize>,
     /// The bytes per second from one machine to another: of the fastest of their links.
     rates: BTreeMap<(usize, usize), u64>,
-    /// Whether the workers' names are numbers, so that whoever chose them has chosen the order.
+    /// Whether the workers' names are numbers, so that an operator has chosen the order.
     pub is_numbered: bool,
 }
 

@@ -286,17 +286,6 @@ impl PeerLinks {
         failed
     }
 
-    /// Returns what each link that this worker has opened has carried, where the system counts it.
-    pub fn carried(&mut self) -> impl Iterator<Item = (WorkerId, ConnectionCounters)> {
-        self.look();
-        self.routes.iter().filter_map(|(worker, route)| match route.kind {
-            RouteKind::Dialed { state: DialState::Open(connection), .. } => {
-                Some((*worker, ConnectionCounters::of(connection.cast_signed())?))
-            }
-            _ => None,
-        })
-    }
-
     /// Updates the links that this worker has opened from the monitor's events.
     fn look(&mut self) {
         while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {

@@ -2,6 +2,10 @@
 
 use std::os::fd::RawFd;
 
+use gt_ir::WorkerId;
+
+use super::{DialState, PeerLinks, RouteKind};
+
 /// The bytes that are needed to know a rate: fewer arrive within the bursts that networks allow.
 const ENOUGH: u64 = 1 << 20;
 
@@ -61,6 +65,19 @@ impl ConnectionCounters {
     #[cfg(not(target_os = "linux"))]
     pub fn of(_: RawFd) -> Option<ConnectionCounters> {
         None
+    }
+}
+
+impl PeerLinks {
+    /// Returns what each link that this worker has opened has carried, where the system counts it.
+    pub fn carried(&mut self) -> impl Iterator<Item = (WorkerId, ConnectionCounters)> {
+        self.look();
+        self.routes.iter().filter_map(|(worker, route)| match route.kind {
+            RouteKind::Dialed { state: DialState::Open(connection), .. } => {
+                Some((*worker, ConnectionCounters::of(connection.cast_signed())?))
+            }
+            _ => None,
+        })
     }
 }
 

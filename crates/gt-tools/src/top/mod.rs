@@ -2,8 +2,9 @@
 //!
 //! - [`model`]: smoothed rates and shares, from successive statuses.
 //! - [`view`]: the screen; [`keys`]: the view that the user has chosen by keys.
-//! - [`text`]: the same as text and as JSON, for scripts.
+//! - [`text`]: the same as text, and [`json`]: as JSON, for scripts and the web page.
 
+pub mod json;
 mod keys;
 mod model;
 mod text;
@@ -19,7 +20,7 @@ use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use crate::error::ToolError;
 use crate::find::WatchTarget;
 use keys::{Action, Keys};
-use model::Model;
+pub use model::Model;
 
 /// How often the dispatcher is polled.
 const EVERY: Duration = Duration::from_millis(500);
@@ -99,7 +100,7 @@ fn once(
     }
     model.take(watcher.status()?);
     Ok(if options.json {
-        text::json(&model, watcher.title())
+        format!("{:#}\n", json::status(&model, watcher.title()))
     } else {
         text::plain(&model, watcher.title())
     })

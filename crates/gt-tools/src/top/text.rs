@@ -1,13 +1,10 @@
-//! What `gt top` shows, as text and as JSON.
+//! What `gt top` shows, as text.
 
 use std::fmt::Write;
-use std::time::Duration;
 
-use gt_ir::entitlement::Entitlement;
 use gt_ir::event::Activity;
 use gt_ir::gpu::GpuStatus;
-use gt_ir::status::{NamedSession, Report, WINDOWS, WindowUse};
-use serde_json::{Map, Value, json};
+use gt_ir::status::Report;
 
 use super::model::Model;
 use super::view::{users, waits};
@@ -131,18 +128,6 @@ fn gpu(gpu: &GpuStatus) -> String {
     text
 }
 
-fn gpu_json(gpu: &GpuStatus) -> Value {
-    let reading = gpu.reading.unwrap_or_default();
-    json!({
-        "name": gpu.name,
-        "index": gpu.index,
-        "uuid": gpu.uuid,
-        "used_percent": reading.percent,
-        "used_bytes": reading.memory.map(|memory| memory.used),
-        "total_bytes": reading.memory.map(|memory| memory.total),
-    })
-}
-
 /// Returns `gpu0 x 2, gpu1`: the workers that host slots, with the number of slots.
 fn carriers(slots: &[(u32, String)]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
@@ -161,136 +146,4 @@ fn carriers(slots: &[(u32, String)]) -> String {
         true => UNKNOWN.into(),
         false => counts.into_iter().map(each).collect::<Vec<_>>().join(", "),
     }
-}
-
-fn quotas(entitlement: &Entitlement) -> Vec<Value> {
-    let quotas = entitlement.memory.iter();
-    quotas.map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect()
-}
-
-/// Returns windows by name, each with its seconds of device time.
-fn named_json(named: &NamedSession, now: Duration) -> Value {
-    json!({
-        "name": named.name,
-        "private": named.is_private,
-        "detached": named.is_detached,
-        "seconds": now.saturating_sub(named.since).as_secs_f64(),
-        "kept": named.kept,
-    })
-}
-
-fn windows_json(of: &[WindowUse; WINDOWS.len()]) -> Value {
-    let each = WINDOWS.iter().zip(of).map(|((name, _), window)| {
-        let (entitled, used) = (window.entitled.as_secs_f64(), window.used.as_secs_f64());
-        (name.to_string(), json!({"entitled_seconds": entitled, "used_seconds": used}))
-    });
-    Value::Object(each.collect())
-}
-
-/// Returns a status as JSON.
-pub fn json(model: &Model, title: &str) -> String {
-    let Some(status) = &model.status else { return "null\n".into() };
-    let workers = status.workers.iter().map(|worker| {
-        let shares = model.shares(worker);
-        let kinds = Activity::ALL.into_iter().zip(shares.of);
-        let activities: Map<String, Value> =
-            kinds.map(|(activity, share)| (activity.name().into(), json!(share))).collect();
-        let told = |number: u64| worker.report.is_received().then_some(number);
-        json!({
-            "number": worker.number,
-            "name": worker.name,
-            "engine": worker.report.is_received().then_some(&worker.report.engine),
-            "idle": 1.0 - shares.busy(),
-            "activities": activities,
-            "untold": shares.untold,
-            "queue": worker.in_flight,
-            "batches": worker.batches,
-            "operations": told(worker.report.operations),
-            "failed": told(worker.report.failed),
-            "tensors": told(worker.report.tensors),
-            "bytes": told(worker.report.bytes),
-            "bytes_peak": told(worker.report.bytes_peak),
-            "spilled_tensors": told(worker.report.spilled_tensors),
-            "spilled_bytes": told(worker.report.spilled_bytes),
-            "snapshot_bytes": told(worker.report.snapshot_bytes),
-            "snapshot_disk_bytes": told(worker.report.snapshot_disk_bytes),
-            "gpu": worker.report.gpu.as_ref().map(gpu_json),
-        })
-    });
-    let sessions = status.sessions.iter().map(|session| {
-        let rates = model.rates(session);
-        json!({
-            "number": session.number.0,
-            "name": session.name,
-            "program": session.origin.program,
-            "login": session.origin.user,
-            "host": session.origin.host,
-            "away": session.entitlement.is_away,
-            "slots": session.slots.iter().map(|(_, worker)| worker).collect::<Vec<_>>(),
-            "instructions": session.instructions,
-            "rate": rates.instructions,
-            "used": rates.used,
-            "open": session.open,
-            "queued": session.queued,
-            "bytes": session.bytes,
-            "spilled_bytes": session.spilled,
-            "recoveries": session.recoveries,
-            "unkept": session.unkept,
-            "tensors": session.tensors,
-            "named": session.named.as_ref().map(|named| named_json(named, status.now)),
-            "memory_quotas": quotas(&session.entitlement),
-            "weights": {
-                "team": session.entitlement.team_weight,
-                "user": session.entitlement.user_weight,
-                "session": session.entitlement.weight,
-            },
-            "priority": session.entitlement.priority,
-            "user": session.entitlement.user,
-            "team": session.entitlement.team,
-            "share": session.share,
-            "device_seconds": session.busy.as_secs_f64(),
-            "anticipated_seconds": session.anticipated.as_secs_f64(),
-            "anticipations": session.anticipations,
-            "windows": windows_json(&session.windows),
-            "behind": session.behind,
-            "waits_for": waits(session, status.now),
-        })
-    });
-    let users = status.users.iter().map(|user| {
-        json!({
-            "user": user.entitlement.user,
-            "team": user.entitlement.team,
-            "sessions": user.sessions,
-            "weights": { "team": user.entitlement.team_weight, "user": user.entitlement.user_weight },
-            "priority": user.entitlement.priority,
-            "share": user.share,
-            "device_seconds": user.busy.as_secs_f64(),
-            "windows": windows_json(&user.windows),
-            "bytes": user.bytes,
-            "spilled_bytes": user.spilled,
-            "memory_quotas": quotas(&user.entitlement),
-        })
-    });
-    let teams = status.teams.iter().map(|team| {
-        json!({
-            "team": team.name,
-            "weight": team.weight,
-            "sessions": team.sessions,
-            "share": team.share,
-            "device_seconds": team.busy.as_secs_f64(),
-            "windows": windows_json(&team.windows),
-            "bytes": team.bytes,
-            "spilled_bytes": team.spilled,
-        })
-    });
-    let all = json!({
-        "dispatcher": title,
-        "seconds": status.now.as_secs_f64(),
-        "dropped": status.dropped,
-        "workers": workers.collect::<Vec<_>>(),
-        "sessions": sessions.collect::<Vec<_>>(),
-        "users": users.collect::<Vec<_>>(),
-        "teams": teams.collect::<Vec<_>>(),
-    });
-    format!("{all:#}\n")
 }

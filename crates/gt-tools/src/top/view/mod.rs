@@ -187,7 +187,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::text;
+    use super::super::{json, text};
     use super::*;
 
     /// Three quarters of the entitlement are used.
@@ -373,9 +373,11 @@ mod tests {
     #[test]
     fn one_moment_as_text_and_for_programs() {
         check("once", &text::plain(&model(), "server localhost:9000"));
-        check("once-json", &text::json(&model(), "server localhost:9000"));
+        let shown = json::status(&model(), "server localhost:9000");
+        check("once-json", &format!("{shown:#}\n"));
         check("once-gpus", &text::plain(&model_with_gpus(), "server localhost:9000"));
-        check("once-gpus-json", &text::json(&model_with_gpus(), "server localhost:9000"));
+        let shown = json::status(&model_with_gpus(), "server localhost:9000");
+        check("once-gpus-json", &format!("{shown:#}\n"));
         // No worker has reported yet.
         let mut model = Model::new(1.0);
         let mut quiet = status(3600, 0);

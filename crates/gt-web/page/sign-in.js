@@ -1,0 +1,35 @@
+// Exchanges the token, which is in the link or typed, for a cookie. The token is sent in a header:
+// it reaches no log, no history and no other site.
+
+const said = document.getElementById('said');
+const RELOADED = 'gt-signed-in';
+
+async function signIn(token) {
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  try {
+    const answer = await fetch('/sign-in', { headers, cache: 'no-store' });
+    if (answer.ok) reload();
+    else if (answer.status === 429) said.textContent = 'Too many wrong tokens: try again in a moment.';
+    else if (token) said.textContent = 'This token is not valid: it may be that of an earlier start.';
+  } catch {
+    said.textContent = 'There is no answer: the page is not served any more.';
+  }
+}
+
+/** Loads the page with the cookie; once, as a browser that refuses cookies would load it forever. */
+function reload() {
+  const isAgain = Date.now() - Number(sessionStorage.getItem(RELOADED)) < 3000;
+  sessionStorage.setItem(RELOADED, String(Date.now()));
+  if (isAgain) said.textContent = 'This browser does not send the cookie of this page.';
+  else location.reload();
+}
+
+document.getElementById('form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  signIn(document.getElementById('token').value.trim());
+});
+
+const token = new URLSearchParams(location.hash.slice(1)).get('token');
+if (token) history.replaceState(null, '', '/');
+// Without a token, too: a browser that comes from another site has not sent its cookie yet.
+signIn(token);

@@ -1,0 +1,69 @@
+// One session: what it waits for and beside whom, and what it is due.
+
+import { chart } from '../chart.js';
+import { element, facts, setText, table } from '../elements.js';
+import { age, bytes, counted, duration, number, percent } from '../words.js';
+import { troubles } from './mine.js';
+
+const FACTS = [
+  'waits for', 'troubles', 'user', 'host', 'age', 'workers', 'instructions', 'instructions/s', 'to run', 'used',
+  'share', 'weight', 'device time', 'memory', 'quota', 'tensors', 'name kept',
+];
+
+function values(session) {
+  const { weights, named } = session;
+  return {
+    'waits for': session.waits_for,
+    troubles: troubles(session) || '–',
+    user: [session.user || session.login, session.team && `of team ${session.team}`].filter(Boolean).join(' ') || '–',
+    host: session.host || '–',
+    age: age(session.seconds),
+    workers: counted(session.slots),
+    instructions: session.instructions.toLocaleString('en'),
+    'instructions/s': number(session.rate),
+    'to run': number(session.open),
+    used: percent(session.used),
+    share: percent(session.share),
+    weight: `${weights.session}, user ${weights.user}, team ${weights.team}`,
+    'device time': duration(session.device_seconds),
+    memory: bytes(session.bytes),
+    quota: session.memory_quotas.map((of) => `${bytes(of.bytes)} of ${of.of}`).join(', ') || 'none',
+    tensors: number(session.tensors),
+    'name kept': named ? `${named.name}${named.detached ? ', detached' : ''}` : '–',
+  };
+}
+
+function make(argument) {
+  const wanted = Number(argument);
+  const name = element('p', { class: 'name' }, `Session ${Number.isInteger(wanted) ? wanted : ''}`);
+  const all = facts(FACTS, ['waits for', 'troubles']);
+  const windows = table('Device time', [
+    { title: 'in the last', text: (of) => of.name },
+    { title: 'used', text: (of) => duration(of.used_seconds), kind: 'number' },
+    { title: 'entitled to', text: (of) => duration(of.entitled_seconds), kind: 'number' },
+  ], (of) => of.name, 'None yet.');
+  const behind = table('It waits beside', [{ title: 'session', text: (of) => of }], (of) => of, 'It waits beside no other session.');
+  const rate = chart('Instructions/s', (of) => of.rate === null ? null : of.sessions.get(wanted)?.rate, number);
+  const memory = chart('Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
+  const rest = element('div', {}, all.node, windows.node, behind.node,
+    element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node));
+  rest.hidden = true;
+  const ended = element('p', { class: 'none', role: 'status' });
+
+  function update(status, history) {
+    const session = status.sessions.find((of) => of.number === wanted);
+    setText(ended, session ? '' : 'This session has ended, or never was.');
+    rest.classList.toggle('stale', !session);
+    if (!session) return;
+    rest.hidden = false;
+    setText(name, session.name);
+    all.update(values(session));
+    windows.update(['10s', '1min', '10min'].map((of) => ({ name: of, ...session.windows[of] })));
+    behind.update([...new Set(session.behind)]);
+    for (const each of [rate, memory]) each.update(history);
+  }
+
+  return { node: element('div', {}, name, ended, rest), update };
+}
+
+export default { path: 'session', title: 'Session', make };

@@ -1,0 +1,25 @@
+//! GT's web page: who runs, who waits, and why, live in a browser.
+//!
+//! A page is served by two threads of its own. One asks a dispatcher for its status while anybody
+//! looks, as `gt top` does; the other answers browsers. Neither changes anything in a cluster, and
+//! no slow reader delays another, or the dispatcher.
+//!
+//! - [`listen`]: the address of the page. [`access`]: who may see it.
+//! - [`feed`]: one watcher for all readers. [`watched`]: the dispatcher that it watches.
+//! - `server`: connections and their limits; `routes`: what is served at which path.
+//! - `page`: the files of the page. `metrics`: the status as OpenMetrics.
+//!
+//! It knows the dispatcher only by its [`Status`](gt_ir::status::Status).
+
+pub mod access;
+mod error;
+pub mod feed;
+pub mod listen;
+mod metrics;
+mod page;
+mod routes;
+mod server;
+pub mod watched;
+
+pub use error::WebError;
+pub use server::{Page, PageOptions};

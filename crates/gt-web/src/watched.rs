@@ -1,0 +1,71 @@
+//! The dispatcher that a page watches: a server, or a program that runs its own workers.
+
+use gt::drivers::watch::Watcher;
+use gt_ir::status::Status;
+use gt_tools::ToolError;
+use gt_tools::find::WatchTarget;
+
+use crate::feed::StatusSource;
+
+/// A dispatcher, with the connection to it while there is one.
+pub struct WatchedDispatcher {
+    target: WatchTarget,
+    watcher: Option<Watcher>,
+    title: String,
+    user: String,
+    login: String,
+}
+
+impl WatchedDispatcher {
+    /// The dispatcher that a target names, which need not run yet.
+    pub fn new(target: WatchTarget) -> WatchedDispatcher {
+        let title = match &target.address {
+            Some(address) => format!("server {address}"),
+            None => String::new(),
+        };
+        let login = gt::drivers::origin(None).user;
+        WatchedDispatcher { target, watcher: None, title, user: String::new(), login }
+    }
+
+    /// Connects to it once.
+    ///
+    /// # Errors
+    /// No dispatcher or several are found, or it cannot be reached.
+    pub fn check(&mut self) -> Result<(), ToolError> {
+        self.connect().map(drop)
+    }
+
+    fn connect(&mut self) -> Result<Watcher, ToolError> {
+        let watcher = self.target.watch()?;
+        (self.title, self.user) = (watcher.title().into(), watcher.user().into());
+        Ok(watcher)
+    }
+
+    fn ask(&mut self) -> Result<Status, ToolError> {
+        let mut watcher = match self.watcher.take() {
+            Some(watcher) => watcher,
+            None => self.connect()?,
+        };
+        let status = watcher.status()?;
+        self.watcher = Some(watcher);
+        Ok(status)
+    }
+}
+
+impl StatusSource for WatchedDispatcher {
+    fn status(&mut self) -> Result<Status, String> {
+        self.ask().map_err(|error| error.to_string())
+    }
+
+    fn rest(&mut self) {
+        self.watcher = None;
+    }
+
+    fn title(&self) -> String {
+        self.title.clone()
+    }
+
+    fn reader(&self) -> (String, String) {
+        (self.user.clone(), self.login.clone())
+    }
+}

@@ -1,0 +1,8 @@
+//! The page as browsers, scripts and strangers meet it, over HTTP.
+
+mod access;
+mod hostile;
+mod http;
+mod metrics;
+mod source;
+mod stream;

@@ -1,0 +1,136 @@
+//! A dispatcher of which a test decides what it answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use gt_ir::SessionId;
+use gt_ir::SessionOrigin;
+use gt_ir::WorkerId;
+use gt_ir::entitlement::Entitlement;
+use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
+use gt_web::feed::StatusSource;
+use gt_web::listen::ListenAddress;
+use gt_web::{Page, PageOptions};
+
+/// What a test sees of the dispatcher, and decides.
+#[derive(Default)]
+pub struct Dispatcher {
+    pub asked: AtomicUsize,
+    pub rested: AtomicUsize,
+    pub is_gone: AtomicBool,
+    /// Sessions that its status has.
+    pub sessions: AtomicUsize,
+}
+
+struct Fake(Arc<Dispatcher>);
+
+impl StatusSource for Fake {
+    fn status(&mut self) -> Result<Status, String> {
+        let asked = self.0.asked.fetch_add(1, Ordering::SeqCst);
+        if self.0.is_gone.load(Ordering::SeqCst) {
+            return Err("the server <is> gone".into());
+        }
+        Ok(status(asked as u64, self.0.sessions.load(Ordering::SeqCst) as u32))
+    }
+
+    fn rest(&mut self) {
+        self.0.rested.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn title(&self) -> String {
+        "server secret-host:9000".into()
+    }
+
+    fn reader(&self) -> (String, String) {
+        ("ada".into(), "login".into())
+    }
+}
+
+/// A status after some half seconds.
+fn status(asked: u64, sessions: u32) -> Status {
+    let now = Duration::from_millis(500 * (asked + 1));
+    let report = Report {
+        engine: "native".into(),
+        bytes: 4096,
+        operations: 7,
+        failed: 1,
+        ..Report::default()
+    };
+    let worker = |number: u32| WorkerStatus {
+        id: WorkerId(number),
+        number,
+        name: format!("w{number}"),
+        is_draining: number == 1,
+        homes: 1,
+        in_flight: 5,
+        batches: 1,
+        busy_since: None,
+        busy: Duration::from_millis(1500),
+        report: report.clone(),
+    };
+    let session = |number: u32| SessionStatus {
+        number: SessionId(number),
+        name: format!("<b>train</b>.py ada@box #{number}"),
+        origin: SessionOrigin {
+            program: "train.py".into(),
+            user: "ada".into(),
+            host: "box".into(),
+        },
+        slots: vec![(0, "w0".into())],
+        entitlement: Entitlement::default(),
+        share: 0.5,
+        since: Duration::ZERO,
+        instructions: 100 * (asked + 1),
+        open: 3,
+        queued: 0,
+        bytes: 1024,
+        spilled: 0,
+        busy: Duration::from_millis(100),
+        anticipated: Duration::ZERO,
+        anticipations: 0,
+        windows: Default::default(),
+        recoveries: 0,
+        unkept: String::new(),
+        tensors: 2,
+        named: None,
+        waits: if number == 0 { Waits::Work } else { Waits::Nothing },
+        behind: Vec::new(),
+    };
+    let entitlement =
+        Entitlement { user: "a\"d\\a".into(), team: "vision".into(), ..Entitlement::default() };
+    let user =
+        UserStatus { entitlement, sessions, busy: Duration::from_secs(9), ..UserStatus::default() };
+    Status {
+        now,
+        workers: (0..2).map(worker).collect(),
+        sessions: (0..sessions).map(session).collect(),
+        users: vec![user],
+        ..Status::default()
+    }
+}
+
+/// Serves the page of a dispatcher with two sessions.
+pub fn serve() -> (Page, Arc<Dispatcher>) {
+    serve_with(|_| {})
+}
+
+/// Serves a page with other options.
+pub fn serve_with(change: impl FnOnce(&mut PageOptions)) -> (Page, Arc<Dispatcher>) {
+    let listen = ListenAddress::parse("0").unwrap();
+    let mut options =
+        PageOptions { listen, names: Vec::new(), allow_network: false, token_file: None };
+    change(&mut options);
+    let dispatcher = Arc::new(Dispatcher::default());
+    dispatcher.sessions.store(2, Ordering::SeqCst);
+    (Page::start(&options, Fake(dispatcher.clone())).unwrap(), dispatcher)
+}
+
+/// Waits until a condition holds, for a limited time.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
