@@ -61,6 +61,8 @@ fn status(asked: u64, sessions: u32) -> Status {
         id: WorkerId(number),
         number,
         name: format!("w{number}"),
+        host: "node7".into(),
+        rack: String::new(),
         is_draining: number == 1,
         homes: 1,
         in_flight: 5,

@@ -16,8 +16,8 @@ class Status:
     Of a worker:
         `snapshot_bytes`, `snapshot_disk_bytes`: the size of the session snapshots that it keeps in
         memory and on disk, from which tensors are restored when a worker is lost.
-        `machine`, `rack`: the name of its machine, and of what is near it (`gt worker --rack`); None
-        for workers in this process.
+        `machine`, `rack`: the name of its machine, and of what is near it (`gt worker --rack`);
+        None for workers in this process.
         `draining`: whether it hands over what it has, and ends (`gt worker drain`).
         `gpu`: its NVIDIA GPU: the `name`, the `index` in `nvidia-smi`, the `uuid`, and what the
         driver reports of it with all programs on it: `used_percent`, the part of the time in which
