@@ -9,7 +9,7 @@ from gt import ShardConfig, SignalConfig
 from machines import machines, missing, until
 from processes import embedded_only, linux_only, one_engine_only, unsharded_only
 
-WHY = missing()
+WHY = missing(slow_cables=True)
 
 # These tests start their own servers.
 pytestmark = [

@@ -25,11 +25,11 @@ SERVER = f"{NETWORK}.255.1"
 START = Path(gt.worker.__file__).with_name("start.py")
 
 
-def missing() -> str | None:
-    """Return why this system cannot have such machines, or None."""
+def missing(slow_cables: bool = False) -> str | None:
+    """Return why this system cannot have such machines, with `slow_cables`, or None."""
     if os.geteuid() != 0:
         return "network namespaces need root"
-    for program in ("ip", "unshare"):
+    for program in ("ip", "unshare", "tc") if slow_cables else ("ip", "unshare"):
         if shutil.which(program) is None:
             return f"there is no `{program}` (apt-get install iproute2 util-linux)"
     name = f"gtp{os.getpid() % 1000000}"
@@ -43,6 +43,9 @@ def missing() -> str | None:
         ("ip", "-n", name, "route", "add", "blackhole", "192.0.2.1"),
         (*inner, *unshare),
     ]
+    if slow_cables:
+        limits = ("rate", "1mbit", "burst", "64kb", "latency", "400ms")
+        tries.append(("tc", "-n", name, "qdisc", "add", "dev", "e0", "root", "tbf", *limits))
     try:
         for command in tries:
             made = subprocess.run(command, capture_output=True, text=True, check=False)
