@@ -77,7 +77,7 @@ TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lig
 
 # Packages that users import beside GT and that must take its tensors: with `make test-all` the common ones.
 NEIGHBOURS := einops opt_einsum tensorboard tensorboardX polars pyarrow pandas scikit-learn
-OTHER_NEIGHBOURS := beartype cloudpickle dill h5py hydra-core jaxtyping numba omegaconf rich seaborn tqdm wandb xarray
+OTHER_NEIGHBOURS := beartype cloudpickle dill h5py hydra-core jaxtyping numba omegaconf rich seaborn tqdm wandb xarray ipykernel nbclient
 
 $(VENV)/.compare: $(VENV)/.tests
 	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy $(NEIGHBOURS) 'pyright[nodejs]==1.1.414'
@@ -120,7 +120,7 @@ $(VENV)/.neighbours: $(VENV)/.compare
 	@touch $@
 
 test-neighbours: build $(VENV)/.neighbours ## Install further packages that users import beside GT and run the tests with them
-	$(BIN)/python -m pytest tests/neighbours
+	$(BIN)/python -m pytest -rs tests/neighbours
 
 torch-extension: build $(VENV)/.compare ## Build the C++ part of gt.torch
 	@if command -v $${CXX:-c++} > /dev/null; then $(BIN)/python -m gt.torch.build; \
@@ -253,6 +253,6 @@ clean: ## Remove all build outputs and the virtual environment
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-cluster test-machines test-neighbours soak repeat chaos chaos-processes mixes kills users torch-extension test-all coverage torch-coverage \
+.PHONY: help build demo test test-cluster test-machines test-neighbours test-browser soak repeat chaos chaos-processes mixes kills users torch-extension test-all coverage torch-coverage \
 	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
 	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

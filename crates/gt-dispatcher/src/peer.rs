@@ -41,6 +41,11 @@ pub fn word(name: &str) -> String {
     name.chars().take(64).map(|letter| if breaks(letter) { '_' } else { letter }).collect()
 }
 
+/// Returns a text of a peer on one line, at most 64 letters, for display.
+pub fn printable(text: &str) -> String {
+    text.chars().take(64).map(|letter| if letter.is_control() { '_' } else { letter }).collect()
+}
+
 /// What arrives from a peer.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FromPeer {

@@ -310,6 +310,9 @@ impl Workers {
         let id = self.ids.remove(&peer)?;
         let index = self.index(id)?;
         let removed = self.workers.remove(index);
+        for worker in &mut self.workers {
+            worker.links.remove(&id);
+        }
         self.update_network();
         Some(removed)
     }

@@ -1,8 +1,8 @@
 //! The encoding of messages as frames.
 //!
 //! The first frame has a magic number, the layout version, the message's [`Kind`] and its record
-//! ([`crate::wire`]); a hello's record follows its [`Protocol`]. Large tensor data follows in separate frames. Decoding checks everything: any
-//! bytes decode to a message or an error.
+//! ([`crate::wire`]); a hello's record follows its [`Protocol`]. Large tensor data follows in
+//! separate frames. Decoding checks everything: any bytes decode to a message or an error.
 
 use crate::message::{
     Acknowledge, ClientToServer, Frame, Goodbye, Hello, Kind, Message, OperatorToServer, Protocol,

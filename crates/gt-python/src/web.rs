@@ -24,6 +24,7 @@ fn to_python(error: WebError) -> PyErr {
         WebError::InUse { .. }
         | WebError::Listen { .. }
         | WebError::TokenFile { .. }
+        | WebError::Private(_)
         | WebError::Thread(_) => PyOSError::new_err(text),
         WebError::BadAddress { .. }
         | WebError::BadName { .. }

@@ -2,7 +2,7 @@
 // it reaches no log, no history and no other site.
 
 const said = document.getElementById('said');
-const RELOADED = 'gt-signed-in';
+const RELOADED = 'signed-in';
 
 async function signIn(token) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};

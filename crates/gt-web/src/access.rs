@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 use std::hint::black_box;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use gt::net::private;
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::error::WebError;
@@ -41,8 +43,14 @@ impl Secret {
     /// The file cannot be read, or has another content.
     pub fn read(path: &Path) -> Result<Secret, WebError> {
         let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| WebError::TokenFile { path: shown.clone(), error })?;
+        let unreadable = |error| WebError::TokenFile { path: shown.clone(), error };
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(WebError::BadToken { path: shown });
+        }
+        private::named_file(path)?;
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let mut text = String::new();
+        file.take(1024).read_to_string(&mut text).map_err(unreadable)?;
         let text = text.trim();
         let is_valid = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
         match (16..=256).contains(&text.len()) && text.chars().all(is_valid) {
@@ -163,7 +171,8 @@ impl AccessRules {
         // A request to a proxy names the host twice.
         let authority = uri.authority().map(|of| self.hosts.contains(of.as_str()));
         let is_origin = |origin: &header::HeaderValue| {
-            origin.to_str().is_ok_and(|origin| self.hosts.is_origin(origin))
+            let origin = origin.to_str().ok();
+            origin.zip(host).is_some_and(|(origin, host)| is_origin_of(origin, host))
         };
         is_ours
             && hosts.next().is_none()
@@ -179,6 +188,12 @@ impl AccessRules {
             all.flat_map(|value| value.split(';')).filter_map(|of| of.trim().split_once('='));
         each.filter(|(name, _)| *name == self.cookie_name).map(|(_, value)| value).collect()
     }
+}
+
+/// Returns whether an origin, as `http://127.0.0.1:8265`, is the host of a request.
+fn is_origin_of(origin: &str, host: &str) -> bool {
+    let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    own.is_some_and(|own| own.eq_ignore_ascii_case(host))
 }
 
 /// The token in `Authorization: Bearer TOKEN`.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use gt::net::NetError;
 use gt_tools::ToolError;
 
 /// Why a page cannot be served.
@@ -38,6 +39,9 @@ pub enum WebError {
 
     #[error("the page's thread cannot start: {0}")]
     Thread(io::Error),
+
+    #[error(transparent)]
+    Private(#[from] NetError),
 
     #[error(transparent)]
     Watch(#[from] ToolError),

@@ -15,6 +15,9 @@ use tokio::sync::watch;
 
 /// How often a dispatcher is asked while there are readers.
 const EVERY: Duration = Duration::from_millis(500);
+/// How long it is asked after the last reader has gone: one who comes back continues, and rates
+/// need two answers.
+const LINGER: Duration = Duration::from_secs(8);
 /// The pause before it is asked again after an error.
 const AGAIN: Duration = Duration::from_secs(2);
 /// The longest sleep without readers, who wake the watcher.
@@ -133,8 +136,12 @@ struct FeedThread<S> {
 
 impl<S: StatusSource> FeedThread<S> {
     fn run(&mut self) {
+        let mut last_reader: Option<Instant> = None;
         while !self.is_stopping() {
-            if self.latest.receiver_count() == 0 {
+            if self.latest.receiver_count() > 0 {
+                last_reader = Some(Instant::now());
+            }
+            if last_reader.is_none_or(|last| last.elapsed() > LINGER) {
                 self.rest();
                 std::thread::park_timeout(SLEEP);
                 continue;

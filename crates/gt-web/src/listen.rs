@@ -50,6 +50,12 @@ impl ListenAddress {
         })
     }
 
+    /// Returns the host's name, unless it is an address.
+    pub fn name(&self) -> Option<String> {
+        let is_address = self.host.parse::<IpAddr>().is_ok();
+        (!is_address).then(|| self.host.clone())
+    }
+
     fn resolve(&self) -> io::Result<SocketAddr> {
         // Where browsers look first.
         if self.host == "localhost" {
@@ -105,12 +111,6 @@ impl ServedHosts {
             Err(_) => name == "localhost" && (is_local || own.is_unspecified()),
         };
         is_served && port == Some(self.address.port())
-    }
-
-    /// Returns whether an origin, as `http://127.0.0.1:8265`, is the page itself.
-    pub fn is_origin(&self, origin: &str) -> bool {
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        host.is_some_and(|host| self.contains(host))
     }
 }
 
@@ -169,11 +169,6 @@ mod tests {
         assert!(hosts("[::1]:8265", &[]).contains("[::1]:8265"));
         let any = hosts("0.0.0.0:8265", &[]);
         assert!(any.contains("10.0.0.1:8265") && !any.contains("evil.com:8265"));
-        assert!(local.is_origin("http://127.0.0.1:8265"));
-        assert!(local.is_origin("https://gt.example.com"));
-        for origin in ["null", "http://evil.com", "127.0.0.1:8265", "file://"] {
-            assert!(!local.is_origin(origin), "{origin}");
-        }
         let name = ["gt.example.com:443".to_string()];
         assert!(ServedHosts::new("127.0.0.1:1".parse().unwrap(), &name).is_err());
     }

@@ -54,9 +54,14 @@ fn sessions(metrics: &mut Metrics, status: &Status) {
 }
 
 fn workers(metrics: &mut Metrics, status: &Status) {
-    let of = |value: fn(&WorkerStatus) -> f64| {
-        let each = status.workers.iter();
-        each.map(|worker| (vec![("worker", escaped(&worker.name))], value(worker))).collect()
+    let sample = |worker: &WorkerStatus, value: fn(&WorkerStatus) -> f64| {
+        (vec![("worker", escaped(&worker.name))], value(worker))
+    };
+    let of = |value| status.workers.iter().map(|worker| sample(worker, value)).collect();
+    // Workers that have not reported have no samples of these.
+    let reported = |value| {
+        let workers = status.workers.iter().filter(|worker| worker.report.is_received());
+        workers.map(|worker| sample(worker, value)).collect()
     };
     let busy = of(|worker| worker.busy.as_secs_f64());
     metrics.counter("worker_busy", "The time with commands in flight", SECONDS, busy);
@@ -64,17 +69,17 @@ fn workers(metrics: &mut Metrics, status: &Status) {
     metrics.gauge("worker_queue", "The weight of commands in flight", None, queue);
     let draining = of(|worker| f64::from(u8::from(worker.is_draining)));
     metrics.gauge("worker_draining", "1 while the worker hands over what it has", None, draining);
-    let operations = of(|worker| worker.report.operations as f64);
+    let operations = reported(|worker| worker.report.operations as f64);
     metrics.counter("worker_operations", "Operations run", None, operations);
-    let failed = of(|worker| worker.report.failed as f64);
+    let failed = reported(|worker| worker.report.failed as f64);
     metrics.counter("worker_failed_operations", "Operations that failed", None, failed);
-    let memory = of(|worker| worker.report.bytes as f64);
+    let memory = reported(|worker| worker.report.bytes as f64);
     metrics.gauge("worker_memory", "The bytes of tensors in memory", BYTES, memory);
-    let spilled = of(|worker| worker.report.spilled_bytes as f64);
+    let spilled = reported(|worker| worker.report.spilled_bytes as f64);
     metrics.gauge("worker_spilled", "The bytes of tensors on disk", BYTES, spilled);
-    let kept = of(|worker| worker.report.snapshot_bytes as f64);
+    let kept = reported(|worker| worker.report.snapshot_bytes as f64);
     metrics.gauge("worker_snapshots", "The bytes of snapshots in memory", BYTES, kept);
-    let on_disk = of(|worker| worker.report.snapshot_disk_bytes as f64);
+    let on_disk = reported(|worker| worker.report.snapshot_disk_bytes as f64);
     metrics.gauge("worker_snapshots_disk", "The bytes of snapshots on disk", BYTES, on_disk);
 }
 

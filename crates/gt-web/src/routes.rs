@@ -2,15 +2,16 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::watch;
@@ -106,8 +107,21 @@ async fn sign_in(State(site): Shared, headers: HeaderMap) -> Response {
         .into_response()
 }
 
+/// Whether a connection has a reader of updates, which takes long.
+#[derive(Clone, Default)]
+pub struct HasUpdates(Arc<AtomicBool>);
+
+impl HasUpdates {
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Streams updates to one reader.
-async fn events(State(site): Shared) -> Response {
+async fn events(State(site): Shared, has_updates: Option<Extension<HasUpdates>>) -> Response {
+    if let Some(Extension(has_updates)) = has_updates {
+        has_updates.0.store(true, Ordering::Relaxed);
+    }
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         // Reverse proxies are not to collect them.

@@ -1,13 +1,13 @@
 //! Connections and their limits: a slow or silent peer costs its own connection, for a limited time.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use gt::net::address::Address;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,7 +19,7 @@ use crate::access::{AccessRules, Secret};
 use crate::error::WebError;
 use crate::feed::{Feed, StatusSource};
 use crate::listen::{ListenAddress, ServedHosts};
-use crate::routes;
+use crate::routes::{self, HasUpdates};
 
 /// The number of connections; others wait until one ends.
 const CONNECTIONS: usize = 256;
@@ -30,8 +30,10 @@ const HEAD_BYTES: usize = 16 << 10;
 const HEADERS: usize = 64;
 /// After this time a connection accepts no further request.
 const CONNECTION: Duration = Duration::from_secs(60);
-/// The time for which its last answer may still be read: the longest stream of updates, and some.
-const LAST_ANSWER: Duration = routes::STREAM.saturating_add(Duration::from_secs(10));
+/// The time for which its last answer may still be read: that of the longest stream of updates, and
+/// that of others.
+const LAST_STREAM: Duration = routes::STREAM.saturating_add(Duration::from_secs(10));
+const LAST_ANSWER: Duration = Duration::from_secs(5);
 /// The pause after the system could not accept a connection.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -65,10 +67,17 @@ impl Page {
     pub fn start(options: &PageOptions, source: impl StatusSource) -> Result<Page, WebError> {
         let listener = options.listen.bind(options.allow_network)?;
         let address = listener.local_addr().map_err(WebError::Thread)?;
-        let hosts = ServedHosts::new(address, &options.names)?;
+        let shown = link_host(address);
+        let mut names = options.names.clone();
+        names.extend(options.listen.name());
+        names.extend(shown.rsplit_once(':').map(|(host, _)| host.to_string()).filter(|host| {
+            // Addresses are known without their names.
+            host.parse::<IpAddr>().is_err() && !host.starts_with('[')
+        }));
+        let hosts = ServedHosts::new(address, &names)?;
         let token = options.token_file.as_deref().map(Secret::read).transpose()?;
         let secret = token.clone().unwrap_or_else(Secret::random);
-        let link = link(address, token.is_none().then(|| secret.text()));
+        let link = link(&shown, token.is_none().then(|| secret.text()));
         let access = AccessRules::new(secret, hosts, address.port());
         let feed = Feed::start(source).map_err(WebError::Thread)?;
         let router = routes::router(access, feed.subscription());
@@ -111,15 +120,19 @@ impl Drop for Page {
 
 /// Returns the link of a page. What follows `#` is not sent by browsers: no log and no other site
 /// gets to see it.
-fn link(address: SocketAddr, token: Option<&str>) -> String {
-    let published = Address::parse_to_listen(&address.to_string()).map(|of| of.to_publish());
-    let host = match (address.ip().is_unspecified(), published) {
-        (true, Ok(published)) => published.to_string(),
-        _ => address.to_string(),
-    };
+fn link(host: &str, token: Option<&str>) -> String {
     match token {
         Some(token) => format!("http://{host}/#token={token}"),
         None => format!("http://{host}/"),
+    }
+}
+
+/// Returns the host and port at which others reach an address.
+fn link_host(address: SocketAddr) -> String {
+    let published = Address::parse_to_listen(&address.to_string()).map(|of| of.to_publish());
+    match (address.ip().is_unspecified(), published) {
+        (true, Ok(published)) => published.to_string(),
+        _ => address.to_string(),
     }
 }
 
@@ -151,11 +164,13 @@ async fn serve(stream: TcpStream, router: Router) {
         .max_headers(HEADERS)
         .max_header_size(HEAD_BYTES)
         .max_buf_size(4 * HEAD_BYTES);
-    let service = TowerToHyperService::new(router);
+    let has_updates = HasUpdates::default();
+    let service = TowerToHyperService::new(router.layer(Extension(has_updates.clone())));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     // Errors are those of the peer, who hears of them as the connection ends.
     if tokio::time::timeout(CONNECTION, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        let _ = tokio::time::timeout(LAST_ANSWER, connection).await;
+        let within = if has_updates.get() { LAST_STREAM } else { LAST_ANSWER };
+        let _ = tokio::time::timeout(within, connection).await;
     }
 }

@@ -40,6 +40,8 @@ fn answer(address: &Address, role: Role, hello: Hello, other: Option<(u32, u8)>)
         let mut head = frames[0].to_vec();
         head[2] = layout;
         head[4..8].copy_from_slice(&version.to_le_bytes());
+        // The first letter of the release.
+        head[17] = b'9';
         frames[0] = Bytes::from(head);
     }
     let mut link = DealerLink::connect(address, role, None, LIMIT).unwrap();

@@ -186,7 +186,9 @@ class Supervisor:
             place.has_stopped = True
             self._failures[number] = f"worker {number} failed {place.failures} times {words}"
         else:
-            pause = min(_PAUSE[0] * 2 ** (place.failures - 1), _PAUSE[1])
+            # Beyond this, the pause is the longest anyhow, and powers have no bound.
+            doublings = min(place.failures - 1, 16)
+            pause = min(_PAUSE[0] * 2**doublings, _PAUSE[1])
             place.next_start = time.monotonic() + pause
 
     def _start(self, number: int) -> None:

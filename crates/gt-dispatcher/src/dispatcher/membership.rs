@@ -149,7 +149,9 @@ impl Dispatcher {
     }
 
     fn welcome_worker(&mut self, now: Duration, peer: PeerId, mut hello: WorkerHello) {
-        hello.name = word(&hello.name);
+        for text in [&mut hello.name, &mut hello.host, &mut hello.rack] {
+            *text = word(text);
+        }
         if let Some(earlier) = self.peers.workers.earlier(&hello) {
             self.disconnect(now, earlier, "it was started again");
         }

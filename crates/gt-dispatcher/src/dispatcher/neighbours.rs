@@ -30,16 +30,15 @@ impl Dispatcher {
     }
 
     /// Handles a worker's report about its links. Sessions that have sharded nothing yet are sharded
-    /// accordingly; the slots of others are numbered already.
-    pub(super) fn links_measured(&mut self, from: PeerId, links: Vec<LinkRate>) {
-        self.peers.workers.note_links(from, links);
+    /// accordingly; the slots of others are numbered already, and only move to near workers.
+    pub(super) fn links_measured(&mut self, from: PeerId, links: &[LinkRate]) {
+        if !self.peers.workers.note_links(from, links) {
+            return;
+        }
         let network = self.peers.workers.network().clone();
         for peer in self.peers.sessions.peers() {
             let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
-            let slots = &mut session.planning.catalogue.slots;
-            if !slots.is_fixed() {
-                slots.set_network(&network);
-            }
+            session.planning.catalogue.slots.set_network(&network);
         }
     }
 

@@ -314,6 +314,7 @@ impl Dispatcher {
         let mut slots = awaited.slots;
         let arithmetics = slots.arithmetics();
         hosts.iter().for_each(|host| slots.update_arithmetic(*host));
+        slots.set_network(self.peers.workers.network());
         for worker in missing {
             slots.remove(*worker, &hosts, |slot| lineage.keeper(slot));
         }
@@ -329,7 +330,6 @@ impl Dispatcher {
         } else if let Some(worker) = slots.home_worker() {
             self.peers.workers.count_home(worker);
         }
-        slots.set_network(self.peers.workers.network());
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         if lineage.log.is_replaying() && before > 0 {

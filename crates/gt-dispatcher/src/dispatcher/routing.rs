@@ -123,7 +123,7 @@ impl Dispatcher {
             WorkerToServer::Needs { publication, slot } => {
                 self.values_needed(now, peer, publication, slot);
             }
-            WorkerToServer::Links(links) => self.links_measured(peer, links),
+            WorkerToServer::Links(links) => self.links_measured(peer, &links),
             WorkerToServer::Drain { within } => self.worker_leaves(now, peer, within),
             WorkerToServer::Events { events, dropped } => {
                 let peers = &self.peers;

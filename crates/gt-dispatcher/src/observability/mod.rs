@@ -21,7 +21,7 @@ use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, Incarnation, SessionId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
-use crate::peer::{PeerId, PeerOutbox};
+use crate::peer::{PeerId, PeerOutbox, printable};
 use crate::peers::Peers;
 use clocks::PeerClocks;
 use log::{LineKind, Log};
@@ -225,6 +225,9 @@ impl Observability {
         if self.is_on() {
             for time in [&mut report.at, &mut report.since] {
                 *time = self.clocks.translate(peer, *time);
+            }
+            if let Some(gpu) = &mut report.gpu {
+                (gpu.name, gpu.uuid) = (printable(&gpu.name), printable(&gpu.uuid));
             }
             self.reports.insert(worker, report);
         }

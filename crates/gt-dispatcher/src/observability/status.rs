@@ -1,6 +1,6 @@
 //! The status: the state of the dispatcher, its workers and its sessions at one time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gt_ir::entitlement::Entitlement;
@@ -32,12 +32,22 @@ pub(crate) struct Cluster<'a> {
     pub library: &'a Publications,
 }
 
+/// What is in flight to workers.
+#[derive(Default)]
+struct InFlight {
+    /// The workers that have work of each session.
+    workers: BTreeMap<SessionId, BTreeSet<WorkerId>>,
+    /// The number of batches of all sessions that have parts in flight to each worker.
+    batches: BTreeMap<WorkerId, u64>,
+}
+
 impl Cluster<'_> {
     /// Returns the status, for the peer `asker`.
     pub fn status(&self, asker: PeerId) -> Status {
         let now = self.now;
         let users = self.users();
         let reports = &self.observability.reports;
+        let in_flight = self.in_flight();
         let workers = self.workers.iter().map(|worker| WorkerStatus {
             id: worker.id,
             number: worker.number,
@@ -47,7 +57,7 @@ impl Cluster<'_> {
             is_draining: worker.drain.is_some(),
             homes: worker.sessions,
             in_flight: worker.in_flight,
-            batches: self.batches(worker.id),
+            batches: in_flight.batches.get(&worker.id).copied().unwrap_or(0),
             busy_since: worker.busy_since,
             busy: worker.busy
                 + worker.busy_since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
@@ -57,7 +67,7 @@ impl Cluster<'_> {
             now,
             asker: self.sessions.get(asker).map(|session| session.identity.number),
             workers: workers.collect(),
-            sessions: self.sessions.iter().map(|session| self.session(session)).collect(),
+            sessions: self.sessions.iter().map(|one| self.session(one, &in_flight)).collect(),
             teams: teams(&users),
             users,
             publications: self.publications(asker),
@@ -109,19 +119,29 @@ impl Cluster<'_> {
         users.into_values().collect()
     }
 
-    /// Returns how many batches, of all sessions, have parts in flight to a worker.
-    fn batches(&self, worker: WorkerId) -> u64 {
-        let of_session = |session: &ClientSession| {
-            let lanes = session.planning.catalogue.slots.on(worker);
-            lanes.into_iter().map(|slot| session.flow.in_flight(slot).1).sum::<u64>()
-        };
-        self.sessions.iter().map(of_session).sum()
+    /// Returns what is in flight, in one pass over the slots of all sessions.
+    fn in_flight(&self) -> InFlight {
+        let mut found = InFlight::default();
+        for session in self.sessions.iter() {
+            let slots = &session.planning.catalogue.slots;
+            for slot in slots.all() {
+                let (weight, batches) = session.flow.in_flight(slot);
+                let Some(host) = slots.host(slot).filter(|_| weight > 0 || batches > 0) else {
+                    continue;
+                };
+                *found.batches.entry(host).or_default() += batches;
+                if weight > 0 {
+                    found.workers.entry(session.identity.number).or_default().insert(host);
+                }
+            }
+        }
+        found
     }
 
-    fn session(&self, session: &ClientSession) -> SessionStatus {
+    fn session(&self, session: &ClientSession, in_flight: &InFlight) -> SessionStatus {
         let waits = self.waits(session);
         let behind = match &waits {
-            Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session),
+            Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session, in_flight),
             Waits::Memory { worker, holder, .. } => self.holders(session, worker, holder),
             Waits::Nothing | Waits::Workers | Waits::Reader | Waits::Copies | Waits::Operator => {
                 Vec::new()
@@ -156,22 +176,14 @@ impl Cluster<'_> {
 
     /// Returns the other sessions with work on the workers that a session has work on; those that
     /// have used the most device time first.
-    fn behind(&self, session: &ClientSession) -> Vec<String> {
-        let works_on = |session: &ClientSession, worker: WorkerId| {
-            let slots = session.planning.catalogue.slots.on(worker);
-            slots.into_iter().any(|slot| session.flow.in_flight(slot).0 > 0)
-        };
-        let shared: Vec<WorkerId> = self
-            .workers
-            .iter()
-            .map(|worker| worker.id)
-            .filter(|id| works_on(session, *id))
-            .collect();
+    fn behind(&self, session: &ClientSession, in_flight: &InFlight) -> Vec<String> {
+        let of = |session: &ClientSession| in_flight.workers.get(&session.identity.number);
+        let Some(own) = of(session) else { return Vec::new() };
         let mut others: Vec<&ClientSession> = self
             .sessions
             .iter()
             .filter(|other| other.identity.number != session.identity.number)
-            .filter(|other| shared.iter().any(|worker| works_on(other, *worker)))
+            .filter(|other| of(other).is_some_and(|theirs| !own.is_disjoint(theirs)))
             .collect();
         others
             .sort_by_key(|other| (std::cmp::Reverse(other.account.device), other.identity.number));

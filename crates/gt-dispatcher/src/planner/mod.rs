@@ -2,7 +2,8 @@
 //! redistributions that this takes.
 //!
 //! - State: [`catalogue`]: a session's tensors and their copies; [`slots`]: its slots; [`topology`]:
-//!   which workers are near each other; [`meshes`]: the meshes in use; [`scope`]: the placements that signals ask for.
+//!   which workers are near each other; [`meshes`]: the meshes in use; [`scope`]: the placements that
+//!   signals ask for.
 //! - One instruction: [`run`]: the general path; [`in_place`]: the fast path, if operands share a
 //!   layout; [`strategy`]: the cheapest way to shard it; [`predicates`]: predicates on a strategy;
 //!   [`expand`]: composites; [`commit`]: the commit of a step; [`mod@slice`]: slices along sharded

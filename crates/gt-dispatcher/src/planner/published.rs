@@ -85,7 +85,7 @@ impl Planner {
     }
 
     /// Returns the layout in which a session reads a tensor, and whether it is sharded: that of the
-    /// publication, on the session's slots of the same numbers, or at home.
+    /// publication, on the session's slots of the same ids, or at home.
     fn published_layout(&mut self, catalogue: &mut Catalogue, of: &Layout) -> (Arc<Layout>, bool) {
         let has_slot = |slot: &SlotId| catalogue.slots.host(*slot).is_some();
         if of.mesh.slots.len() == 1 || !of.mesh.slots.iter().all(has_slot) {

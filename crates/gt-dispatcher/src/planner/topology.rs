@@ -14,6 +14,8 @@ pub struct Topology {
     of: BTreeMap<WorkerId, usize>,
     /// The bytes per second from one machine to another: of the fastest of their links.
     rates: BTreeMap<(usize, usize), u64>,
+    /// The fastest of these.
+    fastest: u64,
     /// Whether the workers' names are numbers, so that an operator has chosen the order.
     pub is_numbered: bool,
 }
@@ -85,12 +87,13 @@ impl Topology {
         }
         let known = self.rates.entry((from, to)).or_default();
         *known = link.bytes_per_second.max(*known);
+        self.fastest = self.fastest.max(*known);
     }
 
     /// Returns the items in an order in which neighbours are near: machine by machine, along a path
     /// through the machines that avoids slow links. It begins with the first item. Items on one
-    /// machine, and machines between which nothing is known, keep their order; so do all if the workers are named
-    /// by numbers.
+    /// machine, and machines between which nothing is known, keep their order; so do all if the
+    /// workers are named by numbers.
     pub fn order<T: Copy>(&self, items: &[(T, Option<WorkerId>)]) -> Vec<T> {
         if self.is_numbered {
             return items.iter().map(|(item, _)| *item).collect();
@@ -125,7 +128,8 @@ impl Topology {
     }
 
     fn slowness_between(&self, a: usize, b: usize) -> u32 {
-        self.slow_rate(a, b).map_or(0, |rate| (self.fastest() / rate.max(1)).ilog2())
+        let times = self.slow_rate(a, b).map_or(1, |rate| self.fastest / rate.max(1));
+        times.checked_ilog2().unwrap_or(0)
     }
 
     fn between(&self, a: Option<usize>, b: Option<usize>) -> u32 {
@@ -140,12 +144,7 @@ impl Topology {
     /// between others.
     fn slow_rate(&self, a: usize, b: usize) -> Option<u64> {
         let rates = [(a, b), (b, a)].into_iter().filter_map(|pair| self.rates.get(&pair).copied());
-        rates.min().filter(|rate| rate.saturating_mul(SLOW) <= self.fastest())
-    }
-
-    /// The fastest known rate between any two machines.
-    fn fastest(&self) -> u64 {
-        self.rates.values().copied().max().unwrap_or(0)
+        rates.min().filter(|rate| rate.saturating_mul(SLOW) <= self.fastest)
     }
 
     /// Returns the name of a worker's machine; empty if it is unknown.
@@ -282,6 +281,15 @@ mod tests {
         // The slower direction counts.
         topology.add_rate(WorkerId(1), rate(0, 900_000_000));
         assert_eq!(order(&topology), [0, 2, 1]);
+        // Rates that no link has are no reason to fail.
+        for rate_given in [0, 1, u64::MAX] {
+            let mut strange = self::topology(&["x", "y", "z"]);
+            strange.add_rate(WorkerId(0), rate(1, rate_given));
+            assert_eq!(order(&strange).len(), 3);
+            strange.add_rate(WorkerId(1), rate(2, u64::MAX));
+            assert_eq!(order(&strange).len(), 3);
+            assert!(strange.slowness(WorkerId(0), WorkerId(1)) < 64);
+        }
         // Another link between the two machines shows that they are not far from each other.
         topology.add_rate(WorkerId(0), rate(1, 800_000_000));
         assert_eq!(order(&topology), [0, 1, 2]);

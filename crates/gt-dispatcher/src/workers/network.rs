@@ -32,7 +32,11 @@ impl Workers {
         }
         let is_numbered = |worker: &RegisteredWorker| worker.name == worker.number.to_string();
         topology.is_numbered = self.workers.iter().all(is_numbered);
-        self.network = Network { fabrics: Arc::new(fabrics), topology: Arc::new(topology) };
+        // What has not changed stays the same, as plans depend on it.
+        if fabrics != *self.network.fabrics {
+            self.network.fabrics = Arc::new(fabrics);
+        }
+        self.network.topology = Arc::new(topology);
     }
 
     /// Completes an explanation: which workers have the session's slots, and on which machines.
@@ -48,12 +52,20 @@ impl Workers {
         }
     }
 
-    /// Notes what a worker has measured of its links.
-    pub fn note_links(&mut self, from: PeerId, links: Vec<LinkRate>) {
-        let Some(worker) = self.ids.get(&from).and_then(|id| self.index(*id)) else { return };
-        let worker = &mut self.workers[worker];
-        worker.links.extend(links.into_iter().map(|link| (link.to, link)));
-        self.update_network();
+    /// Notes what a worker has measured of its links to others. Returns whether that is news.
+    pub fn note_links(&mut self, from: PeerId, links: &[LinkRate]) -> bool {
+        let Some(index) = self.ids.get(&from).and_then(|id| self.index(*id)) else { return false };
+        let is_known = |link: &&LinkRate| self.by_id(link.to).is_some();
+        let links: Vec<LinkRate> = links.iter().filter(is_known).copied().collect();
+        let known = &mut self.workers[index].links;
+        let mut is_news = false;
+        for link in links {
+            is_news |= known.insert(link.to, link) != Some(link);
+        }
+        if is_news {
+            self.update_network();
+        }
+        is_news
     }
 
     /// Chooses the worker that holds the second copy of another's values: one that is not to end, on

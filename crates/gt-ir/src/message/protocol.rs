@@ -86,10 +86,10 @@ impl Stranger {
             std::cmp::Ordering::Equal => None,
             order => Some(order.is_lt()),
         };
-        let Some(is_behind) = is_behind else {
+        let Some(is_behind) = is_behind.filter(|_| mine != other) else {
             return format!(
-                "the {own} and the {theirs} are different builds of gt ({mine} with instruction set {:016x}, {other} with {:016x})\n  hint: install the same build of gt on both sides",
-                here.schema, self.protocol.schema
+                "the {own} and the {theirs} are different builds of gt ({mine} with protocol {} and instruction set {:016x}, {other} with {} and {:016x})\n  hint: install the same build of gt on both sides",
+                here.version, here.schema, self.protocol.version, self.protocol.schema
             );
         };
         let (older, newest) = if is_behind { (own, other) } else { (theirs, mine) };

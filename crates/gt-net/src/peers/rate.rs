@@ -6,8 +6,10 @@ use gt_ir::WorkerId;
 
 use super::{DialState, PeerLinks, RouteKind};
 
-/// The bytes that are needed to know a rate: fewer arrive within the bursts that networks allow.
+/// The bytes that are needed to know a rate: fewer arrive within the bursts that networks allow. Less is
+/// enough from a link that was busy for this many microseconds.
 const ENOUGH: u64 = 1 << 20;
+const ENOUGH_IF_BUSY: (u64, u64) = (256 << 10, 500_000);
 
 /// What a connection has carried, and how long it took.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -19,12 +21,14 @@ pub struct ConnectionCounters {
 }
 
 impl ConnectionCounters {
-    /// Returns the bytes per second since earlier counters of the connection; `None` if it has carried
-    /// too little since.
+    /// Returns the bytes per second since counters of the connection about a second earlier; `None` if
+    /// it has carried too little since: the time that small messages take is that of their ways.
     pub fn rate_since(&self, earlier: ConnectionCounters) -> Option<u64> {
         let bytes = self.acknowledged.saturating_sub(earlier.acknowledged);
         let busy = self.busy.saturating_sub(earlier.busy);
-        (bytes >= ENOUGH && busy > 0)
+        let (less, long) = ENOUGH_IF_BUSY;
+        let is_enough = bytes >= ENOUGH || bytes >= less && busy >= long;
+        (is_enough && busy > 0)
             .then(|| u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(busy)).ok())?
     }
 
@@ -91,6 +95,8 @@ mod tests {
         let after = |acknowledged, busy| ConnectionCounters { acknowledged, busy };
         assert_eq!(after(1000 + (4 << 20), 2_000_500).rate_since(before), Some(2 << 20));
         assert_eq!(after(2000, 2_000_500).rate_since(before), None);
+        assert_eq!(after(1000 + (300 << 10), 400_000).rate_since(before), None);
+        assert_eq!(after(1000 + (300 << 10), 1_000_500).rate_since(before), Some(300 << 10));
         assert_eq!(after(1000 + (4 << 20), 500).rate_since(before), None);
         assert_eq!(after(0, 0).rate_since(before), None, "another connection");
     }

@@ -35,6 +35,9 @@ fn every_release_is_understood_or_told_which_side_to_upgrade() {
         let release = path.file_stem().unwrap().to_str().unwrap().to_string();
         let text = std::fs::read_to_string(&path).unwrap();
         let (mut hellos, mut goodbyes) = (0, 0);
+        // The first line is a hello, which says the protocol.
+        let protocol = decode::<Hello>(&text.lines().map(message).next().unwrap().1);
+        let is_read = !matches!(protocol, Err(DecodeError::OtherProtocol(_)));
         for (name, frames) in text.lines().map(message) {
             if name.starts_with("hello") {
                 hellos += 1;
@@ -49,8 +52,9 @@ fn every_release_is_understood_or_told_which_side_to_upgrade() {
             } else if name.starts_with("goodbye") {
                 goodbyes += 1;
                 decode::<Goodbye>(&frames).unwrap();
-            } else if release == OWN {
-                recode(&frames).unwrap();
+            }
+            if is_read {
+                assert_eq!(recode(&frames).unwrap(), frames, "{name} of {release}");
             }
         }
         assert!(hellos >= 4 && goodbyes >= 1, "{}", path.display());
@@ -73,6 +77,8 @@ fn a_hello_of_another_version_is_told_which_side_is_older() {
             let mut head = hello.to_vec();
             head[2] = layout;
             head[4..8].copy_from_slice(&version.to_le_bytes());
+            // The first letter of the release.
+            head[17] = b'9';
             head.extend_from_slice(b"a field that this version does not have");
             let error = decode::<Hello>(&[head.into()]).unwrap_err();
             let DecodeError::OtherProtocol(stranger) = error else { panic!("{error}") };

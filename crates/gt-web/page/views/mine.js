@@ -18,12 +18,10 @@ function shownOwner(of) {
 
 /** Returns what users should know of a session: its memory, its client, its losses. */
 export function troubles(session) {
-  const quota = Math.min(...session.memory_quotas.map((of) => of.bytes));
   const all = [];
   if (session.away) all.push('the connection of its client is lost');
   if (session.unkept) all.push(`its tensors would be lost with a worker: ${session.unkept}`);
   if (session.recoveries > 0) all.push(`restored ${session.recoveries === 1 ? 'once' : `${session.recoveries} times`}`);
-  if (session.bytes > 0.9 * quota) all.push(`uses ${percent(session.bytes / quota)} of its memory quota`);
   if (session.spilled_bytes > 0) all.push(`${bytes(session.spilled_bytes)} on disk`);
   return all.join('; ');
 }

@@ -27,7 +27,7 @@ function values(session) {
     weight: `${weights.session}, user ${weights.user}, team ${weights.team}`,
     'device time': duration(session.device_seconds),
     memory: bytes(session.bytes),
-    quota: session.memory_quotas.map((of) => `${bytes(of.bytes)} of ${of.of}`).join(', ') || 'none',
+    quota: session.memory_quotas.map((of) => `${bytes(of.bytes)} on each worker, of ${of.of}`).join(', ') || 'none',
     tensors: number(session.tensors),
     'name kept': named ? `${named.name}${named.detached ? ', detached' : ''}` : '–',
   };

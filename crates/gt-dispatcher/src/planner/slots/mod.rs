@@ -146,7 +146,13 @@ impl Slots {
         let count = self.count();
         let hosted = |(_, slot)| (slot, self.host(slot));
         let used: Vec<_> = self.numbers().into_iter().map(hosted).collect();
-        let used = self.network.topology.order(&used);
+        // Which kind of worker computes which part must not depend on measured rates.
+        let arithmetic = used.first().map(|(slot, _)| self.arithmetic(*slot));
+        let is_uniform = used.iter().all(|(slot, _)| Some(self.arithmetic(*slot)) == arithmetic);
+        let used = match is_uniform {
+            true => self.network.topology.order(&used),
+            false => used.into_iter().map(|(slot, _)| slot).collect(),
+        };
         // While batches are replayed, slots beyond the limit were added later.
         for (number, slot) in used.into_iter().chain(self.all().skip(count)).enumerate() {
             self.slots[slot.0 as usize].number = number as u32;

@@ -30,8 +30,8 @@ pub struct Neighbours {
     sent: BTreeMap<WorkerId, VecDeque<SentPiece>>,
     /// This process's blocks that others have yet to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
-    /// What each link had carried when its rate was last determined, and the rate that was reported;
-    /// and when they were last looked at.
+    /// What each link had carried when it was last looked at, and the rate that was reported; and
+    /// when that was.
     rates: BTreeMap<WorkerId, (ConnectionCounters, u64)>,
     measured: Instant,
     /// Blocks that this process has mapped, whose owners have yet to be notified.
@@ -198,14 +198,13 @@ impl Neighbours {
             if self.shares_memory(to) {
                 continue;
             }
-            let known = self.rates.entry(to).or_insert((counters, 0));
-            // A new connection counts from zero.
-            let Some(rate) = counters.rate_since(known.0) else { continue };
-            let is_news = rate.abs_diff(known.1) > known.1 / 4;
-            *known = (counters, if is_news { rate } else { known.1 });
-            if is_news {
-                links.push(LinkRate { to, bytes_per_second: rate });
-            }
+            let (before, known) = self.rates.entry(to).or_insert((counters, 0));
+            let rate = counters.rate_since(std::mem::replace(before, counters));
+            let Some(rate) = rate.filter(|rate| rate.abs_diff(*known) > *known / 4) else {
+                continue;
+            };
+            *known = rate;
+            links.push(LinkRate { to, bytes_per_second: rate });
         }
         (!links.is_empty()).then_some(WorkerToServer::Links(links))
     }
