@@ -21,10 +21,10 @@ MODULES = (
     "gt.distributions"
 ).split()
 
-#: Functions that connect, change the state of the process, or are exported by Rust.
+#: Functions that connect, change the state of the process, do not return, or are exported by Rust.
 OTHERS = re.compile(
     r"^(connect|disconnect|rescale|synchronize|workers|gpu_workers|save|load|load_config|compile"
-    r"|step|progress|status|set_\w+|use_deterministic\w*|manual_seed|seed|from_file|from_numpy"
+    r"|step|progress|status|watch|set_\w+|use_deterministic\w*|manual_seed|seed|from_file|from_numpy"
     r"|load_state_dict_from_url|DataLoader|get_worker_info|register_\w+|custom_op)$"
 )
 
