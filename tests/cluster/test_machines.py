@@ -4,8 +4,9 @@ import os
 
 import gt
 import pytest
+from cluster_command import until
 from gt import ShardConfig, SignalConfig
-from machines import machines, missing, until
+from machines import machines, missing
 from processes import embedded_only, linux_only, one_engine_only, unsharded_only
 
 #: The number of machines; `make test-machines` has 36.
@@ -28,7 +29,7 @@ pytestmark = [
 def lab(tmp_path):
     """Machines whose workers serve."""
     with machines(COUNT, WORKERS, tmp_path) as made:
-        until(lambda: made.workers() == COUNT * WORKERS, "all workers")
+        until(lambda: made.workers() == COUNT * WORKERS, 120, "all workers")
         yield made
 
 
@@ -106,7 +107,7 @@ def test_a_machine_crashes(lab):
         for _ in range(3):
             training.step()
         found = training.result()
-    until(lambda: lab.workers() == (COUNT - 1) * WORKERS, "the loss of two workers")
+    until(lambda: lab.workers() == (COUNT - 1) * WORKERS, 120, "the loss of two workers")
     assert found == expected(6)
 
 

@@ -5,8 +5,9 @@ import time
 
 import gt
 import pytest
+from cluster_command import until
 from gt import ShardConfig, SignalConfig
-from machines import machines, missing, until
+from machines import machines, missing
 from processes import embedded_only, linux_only, one_engine_only, unsharded_only
 
 WHY = missing(slow_cables=True)
@@ -34,7 +35,7 @@ def lab(tmp_path):
             for at, machine in enumerate(made.all):
                 made.start_on(machine, f"m{at}-{number}")
                 joined = number * 3 + at + 1
-                until(lambda count=joined: made.workers() == count, f"worker {joined}")
+                until(lambda count=joined: made.workers() == count, 120, f"worker {joined}")
         yield made
 
 

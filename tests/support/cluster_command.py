@@ -15,11 +15,11 @@ def command(*words: str, limit: float = 120) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def until(condition, limit: float = 30.0) -> None:
+def until(condition, limit: float = 30.0, what: str = "it to come true") -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + limit
     while not condition():
-        assert time.monotonic() < end, "it does not come true"
+        assert time.monotonic() < end, f"waited {limit:g} s for {what}"
         time.sleep(0.05)
 
 

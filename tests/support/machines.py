@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,14 +60,6 @@ def missing(slow_cables: bool = False) -> str | None:
 def run(*command: str) -> str:
     """Run a command; return its output."""
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-
-
-def until(condition: Callable[[], bool], what: str, limit: float = 120.0) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, f"waited {limit:g} s for {what}"
-        time.sleep(0.1)
 
 
 @dataclass

@@ -80,22 +80,20 @@ impl Stranger {
     pub fn refusal(&self, own: &str) -> String {
         let theirs = self.role.map_or("other side", Role::name);
         let here = Protocol::current();
-        let (mine, other) = (&here.release, &self.protocol.release);
-        let versions = (here.version, self.protocol.version);
-        let is_behind = match versions.0.cmp(&versions.1) {
-            std::cmp::Ordering::Equal => None,
-            order => Some(order.is_lt()),
-        };
-        let Some(is_behind) = is_behind.filter(|_| mine != other) else {
+        let Protocol { version, schema, release } = &self.protocol;
+        if here.version == *version || here.release == *release {
             return format!(
-                "the {own} and the {theirs} are different builds of gt ({mine} with protocol {} and instruction set {:016x}, {other} with {} and {:016x})\n  hint: install the same build of gt on both sides",
-                here.version, here.schema, self.protocol.version, self.protocol.schema
+                "the {own} and the {theirs} are different builds of gt ({} with protocol {} and instruction set {:016x}, {release} with {version} and {schema:016x})\n  hint: install the same build of gt on both sides",
+                here.release, here.version, here.schema
             );
+        }
+        let (older, newest) = match here.version < *version {
+            true => (own, release),
+            false => (theirs, &here.release),
         };
-        let (older, newest) = if is_behind { (own, other) } else { (theirs, mine) };
         format!(
-            "the {own} has gt {mine} (protocol {}), the {theirs} gt {other} (protocol {})\n  hint: the {older} is older: install gt {newest} there",
-            versions.0, versions.1
+            "the {own} has gt {} (protocol {}), the {theirs} gt {release} (protocol {version})\n  hint: the {older} is older: install gt {newest} there",
+            here.release, here.version
         )
     }
 }

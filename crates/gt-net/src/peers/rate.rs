@@ -6,8 +6,8 @@ use gt_ir::WorkerId;
 
 use super::{DialState, PeerLinks, RouteKind};
 
-/// The bytes that are needed to know a rate: fewer arrive within the bursts that networks allow. Less is
-/// enough from a link that was busy for this many microseconds.
+/// The bytes that are needed to know a rate: fewer arrive within the bursts that networks allow. Less
+/// is enough from a link that was busy for this many microseconds.
 const ENOUGH: u64 = 1 << 20;
 const ENOUGH_IF_BUSY: (u64, u64) = (256 << 10, 500_000);
 

@@ -1,4 +1,5 @@
-//! The workers that host a session's slots: as slots are made, as workers join, and as they are lost.
+//! The workers that host a session's slots: as slots are made, as workers join, and as these are
+//! lost.
 
 use std::collections::BTreeSet;
 
