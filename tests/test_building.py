@@ -160,6 +160,76 @@ def test_a_part_that_takes_half_as_long_again_fails(capsys):
     assert "EXCEEDED by more than half" in printed and "2.50 s  server: slow" in printed
 
 
+def a_part(tmp_path, text: str) -> suites.Part:
+    """Return a part whose only tests are in this text."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(text)
+    return suites.Part("some", suites.pytest(str(tmp_path), f"--rootdir={tmp_path}"))
+
+
+def test_a_test_that_passes_alone_is_unsteady(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "REPORTS", tmp_path)
+    begun = tmp_path / "begun"
+    part = a_part(
+        tmp_path,
+        f"""
+import pathlib
+
+def test_steady():
+    pass
+
+def test_unsteady():
+    begun = pathlib.Path({str(begun)!r})
+    is_first = not begun.exists()
+    begun.touch()
+    assert not is_first
+""",
+    )
+    outcome, unsteady = runner.run(part)
+    assert outcome.status == 0 and len(outcome.seconds) == 2
+    assert unsteady == ["test_it.test_unsteady"]
+
+
+def test_a_test_that_fails_again_has_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "REPORTS", tmp_path)
+    outcome, unsteady = runner.run(a_part(tmp_path, "def test_wrong():\n    assert False\n"))
+    assert outcome.status == 1 and unsteady == []
+    assert outcome.failed == ["test_it.test_wrong"]
+
+
+def test_many_failures_are_not_by_chance(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "REPORTS", tmp_path)
+    text = "".join(f"def test_{number}():\n    assert False\n" for number in range(6))
+    monkeypatch.setattr(runner, "AGAIN", 5)
+    outcome, unsteady = runner.run(a_part(tmp_path, text))
+    assert (outcome.status, len(outcome.failed), unsteady) == (1, 6, [])
+    assert not (tmp_path / "some-again.xml").exists()
+
+
+@pytest.mark.parametrize("ending", ["panic", "abort"])
+def test_rust_tests_run_again_unless_their_program_was_killed(tmp_path, monkeypatch, ending):
+    killed = "  process didn't exit successfully: `all` (signal: 6, SIGABRT: process abort signal)"
+    program(
+        tmp_path,
+        "cargo",
+        f"""
+case "$*" in *--exact*) echo "again: $*" >> {tmp_path}/again; exit 0;; esac
+echo "     Running unittests src/lib.rs (target/release/deps/gt_net-0123456789abcdef)"
+echo "test peers::links ... FAILED"
+echo "test result: FAILED. 1 passed; 1 failed; 0 ignored; finished in 0.10s"
+{'echo "' + killed + '"' if ending == "abort" else ""}
+exit 101""",
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    outcome, unsteady = runner.run(suites.Part("rust", ["cargo", "test"]))
+    if ending == "abort":
+        assert (outcome.status, unsteady) == (101, []) and not (tmp_path / "again").exists()
+    else:
+        assert (outcome.status, unsteady) == (0, ["peers::links"])
+        words = (tmp_path / "again").read_text()
+        assert words == "again: test -- --test-threads 1 --exact peers::links\n"
+
+
 def test_the_lock_is_freed_with_its_process(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "ROOT", tmp_path)
     command = program_command("building/hold_lock", ROOT / "tools", tmp_path)

@@ -125,10 +125,13 @@ class Part:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def pytest(*arguments: str, processes: int = 2) -> list[str]:
-    """Return the command that runs tests in parallel processes."""
-    divided = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
-    return [PYTHON, "-m", "pytest", "-q", *divided, *arguments]
+#: The options of pytest that divide tests among two processes.
+DIVIDED = ("-n=2", "--dist=worksteal")
+
+
+def pytest(*arguments: str, divided: bool = True) -> list[str]:
+    """Return the command that runs tests, in two processes if they are divided."""
+    return [PYTHON, "-m", "pytest", "-q", *(DIVIDED if divided else ()), *arguments]
 
 
 def naming_torch() -> list[str]:
@@ -147,7 +150,7 @@ def without(paths: list[str]) -> list[str]:
 
 #: Rust tests link with the crates of the build. gt-python has no tests; it is named so that the
 #: features of libraries are the same as in the build, and they are not compiled again.
-CARGO = ["cargo", "test", "--release"]
+CARGO = ["cargo", "test", "--release", "--no-fail-fast"]
 #: The handover of work between threads, under a model checker instead of the system's threads.
 THREADS = ["-p", "gt", "-p", "gt-python", "--features", "gt/model", "--test", "handover"]
 #: Only the simulation compiles the cores again, with overflow checks and debug assertions, as it
@@ -166,13 +169,13 @@ def groups() -> dict[str, list[Part]]:
             Part("simulation", [*CARGO, *CHECKED, "-p", "gt-sim", "-p", "gt-python"]),
             Part("rust threads", [*CARGO, *THREADS]),
             Part("python", pytest("tests", *without(ALONE))),
-            Part("python alone", pytest(*ALONE, processes=1)),
+            Part("python alone", pytest(*ALONE, divided=False)),
             Part("server", pytest(*ON_SERVER), {"GT_TEST_SERVER": "local"}),
             Part("sharded", pytest(*SHARDED), {"GT_TEST_SHARDED": "1"}),
         ],
         "test-all": [
             Part("pytorch", pytest(*with_torch, *without(ALONE)), all_of_torch),
-            Part("pytorch alone", pytest(*alone_with_torch, processes=1), all_of_torch),
+            Part("pytorch alone", pytest(*alone_with_torch, divided=False), all_of_torch),
             Part(
                 "pytorch without C++",
                 pytest(*CALLING),
@@ -188,5 +191,5 @@ def environment(part: Part) -> dict[str, str]:
     """Return the environment variables of a part."""
     # With two test processes on two processors, libraries that start one thread per processor would
     # run four threads.
-    threads = {"OMP_NUM_THREADS": "1"} if "-n" in part.command else {}
+    threads = {"OMP_NUM_THREADS": "1"} if DIVIDED[0] in part.command else {}
     return {**os.environ, **threads, **part.environment}
