@@ -217,12 +217,12 @@ lint: build $(VENV)/.tests ## Check words, lengths, formatting, warnings and typ
 	MYPYPATH=tests/support:tools:benches $(BIN)/mypy --follow-imports=silent benches python/gt-stubs
 
 $(VENV)/.site: $(VENV)/.tests
-	$(BIN)/pip install --quiet 'mkdocs>=1.6,<2' 'mkdocs-material>=9.5' 'mkdocstrings[python]>=1.0' rich
+	$(BIN)/pip install --quiet 'zensical==0.1.*' 'mkdocstrings-python==2.*' rich
 	@touch $@
 
 site: build $(VENV)/.site ## Build the documentation into site/
 	$(BIN)/python tools/docs/generate.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/docs/build_site.py
 
 docs: site ## Build the documentation into site/, and the Rust documentation
 	RUSTDOCFLAGS="-A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --exclude gt-python --quiet

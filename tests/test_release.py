@@ -77,7 +77,7 @@ def test_the_version_is_that_of_the_workspace():
 
 
 def test_the_version_is_not_repeated():
-    places = ["CITATION.cff", "Dockerfile", "compose.yaml", "mkdocs.yml", "pyproject.toml"]
+    places = ["CITATION.cff", "Dockerfile", "compose.yaml", "pyproject.toml", "zensical.toml"]
     places += [str(path.relative_to(ROOT)) for path in (*WORKFLOWS, *FORMS)]
     for path in (*places, "docs/support.md", "SECURITY.md", "README.md", "docs/installation.md"):
         assert not re.search(rf"(?<![\d.]){re.escape(VERSION)}(?![\d.])", text(path)), path

@@ -2,27 +2,38 @@
 // frame instead.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
+    onmessage = null;
+
     constructor(url) {
       super();
-      const frame = document.createElement("iframe");
-      frame.hidden = true;
-      document.body.append(frame);
+      this.frame = document.createElement("iframe");
+      this.frame.hidden = true;
+      document.body.append(this.frame);
       // Without this, Firefox replaces the frame's first document by another one later.
-      frame.contentDocument.open();
-      frame.contentDocument.close();
-      this.scope = frame.contentWindow;
+      this.frame.contentDocument.open();
+      this.frame.contentDocument.close();
+      this.scope = this.frame.contentWindow;
       this.scope.postMessage = (data) => {
-        this.dispatchEvent(new MessageEvent("message", { data }));
+        // As between a worker and a page, neither sees what the other does to a message.
+        const message = new MessageEvent("message", { data: structuredClone(data) });
+        this.dispatchEvent(message);
+        this.onmessage?.(message);
       };
-      const script = frame.contentDocument.createElement("script");
+      const script = this.frame.contentDocument.createElement("script");
       script.src = url;
       // Messages wait until the script listens.
       this.ready = new Promise((resolve) => (script.onload = resolve));
-      frame.contentDocument.documentElement.append(script);
+      this.frame.contentDocument.documentElement.append(script);
     }
 
     postMessage(data) {
-      this.ready.then(() => this.scope.dispatchEvent(new MessageEvent("message", { data })));
+      const message = new MessageEvent("message", { data: structuredClone(data) });
+      this.ready.then(() => this.scope.dispatchEvent(message));
+    }
+
+    terminate() {
+      this.onmessage = null;
+      this.frame.remove();
     }
   };
 }

@@ -1,7 +1,7 @@
 """Draw the pictures of the documentation: `make pictures`.
 
-A server, two workers and two programs run; a screenshot of `gt top` is taken in tmux, and a trace
-is drawn.
+A server, two workers and some programs run; a screenshot of `gt top` is taken in tmux, and traces
+are drawn.
 """
 
 import io
@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import animation
 from rich.console import Console
 from rich.text import Text
 
@@ -121,11 +122,26 @@ def main() -> int:
         for name in ("gpu0", "gpu1"):
             keep(gt("worker", "-p", PORT, "--id", name, "--threads", "1"))
         time.sleep(1)
-        programs = (("train.py", "ada", TRAINING), ("explore.py", "ben", TRYING))
-        for name, user, program in programs:
+
+        def run(name: str, user: str, program: str) -> subprocess.Popen:
             Path(folder, name).write_text(program)
-            keep(start(f"{folder}/{name}", user=user))
+            return start(f"{folder}/{name}", user=user)
+
+        keep(run("train.py", "ada", TRAINING))
         time.sleep(3)
+        # Programs need a moment to start, and so does the recording.
+        second, third = (time.time() + 2.5 + later for later in animation.BEGIN)
+        keep(run("explore.py", "ben", animation.at(second, TRYING)))
+        multiplying = animation.MULTIPLYING.format(port=PORT)
+        eve = run("multiply.py", "eve", animation.at(third, multiplying))
+        time.sleep(2)
+        log = f"{folder}/sharing.log"
+        trace = ["trace", "-s", str(animation.RECORDED + 1), "-n", "1000000", "--port", PORT]
+        assert gt(*trace, "-o", log).wait() == 0
+        eve.terminate()
+        eve.communicate()
+        animation.draw_sharing(Path(log), FOLDER / "sharing.svg")
+        time.sleep(1)
         top = [sys.executable, "-m", "gt", "top", "--port", PORT]
         photograph("top", f"gt top --port {PORT}", TOP_SIZE, top, 6)
         for name, seconds, events in (("timeline", "0.05", "10000"), ("overview", "1", "1000000")):
