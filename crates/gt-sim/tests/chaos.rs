@@ -1,8 +1,10 @@
 //! Schedules derived from seeds, and named regressions. `make chaos` runs many more.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gt_client::Tensor;
+use gt_client::config::{SignalConfig, registry};
 use gt_dispatcher::{Limits, PeerId};
 use gt_sim::chaos::{self, ChaosCounters};
 use gt_sim::{Delays, World, driver};
@@ -51,13 +53,33 @@ fn a_session_that_kills_workers_is_identified() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "it is about threads")]
 fn a_schedule_depends_only_on_its_seed() {
     let messages = |seed| run([seed]).messages;
-    for seed in 0..20 {
-        let before = messages(seed);
-        run([seed + 1]);
-        assert_eq!(messages(seed), before, "seed {seed}");
-    }
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Signals are those of the process: other tests configure theirs meanwhile.
+        scope.spawn(|| {
+            for _ in 0..1_000_000 {
+                if is_done.load(Ordering::Relaxed) {
+                    break;
+                }
+                registry::register("of another test", SignalConfig::default());
+                std::thread::yield_now();
+            }
+        });
+        let counts: Vec<_> = (0..20)
+            .map(|seed| {
+                let before = messages(seed);
+                run([seed + 1]);
+                (seed, before, messages(seed))
+            })
+            .collect();
+        is_done.store(true, Ordering::Relaxed);
+        for (seed, before, after) in counts {
+            assert_eq!(after, before, "seed {seed}");
+        }
+    });
 }
 
 /// A collective waited forever for a member that was lost before it was announced.

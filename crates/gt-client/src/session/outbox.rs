@@ -10,7 +10,7 @@ use gt_ir::{ClientCommand, RequestId, Rescale, TensorData, TensorId};
 
 use super::MakeRoom;
 use super::kept::KeptRegistry;
-use super::stream::Stream;
+use super::stream::{SentSignal, Stream};
 use crate::config::registry;
 use crate::context::names;
 use crate::driver::{Batches, Driver, Interrupt, Outbox};
@@ -121,17 +121,26 @@ impl SessionState {
         self.submit(stream);
     }
 
-    /// Sends a signal's name and configuration, unless the dispatcher has this version of them.
+    /// Sends a signal's name and configuration, unless the dispatcher has them.
     pub(super) fn define_signal(&self, stream: &mut Stream, signal: u32) {
         let version = registry::version();
-        if stream.signals.insert(signal, version) != Some(version) {
-            let name = names::name(signal).unwrap_or_default();
-            let shard = registry::get(&name).and_then(|config| config.shard);
-            let slots = registry::slots();
-            if slots != stream.slots {
-                stream.slots = slots;
-                self.rescale(stream, slots);
-            }
+        if stream.signals.get(&signal).is_none_or(|sent| sent.version != version) {
+            self.define_changed_signal(stream, signal, version);
+        }
+    }
+
+    /// Sends a signal if it has changed since it was last sent: others may have.
+    fn define_changed_signal(&self, stream: &mut Stream, signal: u32, version: u64) {
+        let name = names::name(signal).unwrap_or_default();
+        let shard = registry::get(&name).and_then(|config| config.shard);
+        let slots = registry::slots();
+        if slots != stream.slots {
+            stream.slots = slots;
+            self.rescale(stream, slots);
+        }
+        let sent = SentSignal { version, shard: shard.clone(), slots };
+        let before = stream.signals.insert(signal, sent);
+        if before.is_none_or(|before| before.shard != shard || before.slots != slots) {
             self.append(stream, ClientCommand::Signal { number: signal, name, shard }, 0, 0);
         }
     }

@@ -1,5 +1,6 @@
 //! The unsent commands of a session.
 
+use gt_ir::signal::Shard;
 use gt_ir::{ClientCommand, Meta, RequestId, Rescale, StreamNumbers, TensorId};
 use rustc_hash::FxHashMap;
 
@@ -22,15 +23,22 @@ pub(super) struct Stream {
     held_work: u64,
     /// `next_tensor` at the outbox's last flush: whether anything was issued since.
     next_tensor_at_flush: u64,
-    /// The signals that the dispatcher knows, each with the version of the configurations that was
-    /// sent.
-    pub(super) signals: FxHashMap<u32, u64>,
+    /// The signals that the dispatcher knows, as they were sent.
+    pub(super) signals: FxHashMap<u32, SentSignal>,
     /// The configured number of slots that was last sent.
     pub(super) slots: Rescale,
     pub(super) strict: Option<u64>,
     pub(super) closed: bool,
     /// Why it is closed, if there is more to say.
     pub(super) closing: Option<String>,
+}
+
+/// The configuration of a signal that the dispatcher has.
+pub(super) struct SentSignal {
+    /// The version of all configurations in which this one is as it was sent.
+    pub(super) version: u64,
+    pub(super) shard: Option<Shard>,
+    pub(super) slots: Rescale,
 }
 
 impl Stream {
