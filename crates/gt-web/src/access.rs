@@ -213,6 +213,9 @@ fn is_embedded(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use axum::http::HeaderValue;
 
     use super::*;
@@ -292,6 +295,7 @@ mod tests {
             ("", false),
         ] {
             std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
             assert_eq!(Secret::read(&path).is_ok(), is_valid, "{text:?}");
         }
         let random = Secret::random();

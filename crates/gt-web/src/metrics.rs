@@ -3,7 +3,9 @@
 //! Labels are bounded: workers, users, and the kinds of waits. Sessions are counted, not named.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
+use gt_ir::gpu::GpuReading;
 use gt_ir::status::{Status, UserStatus, Waits, WorkerStatus};
 use prometheus_client::encoding::text::encode as encode_text;
 use prometheus_client::metrics::counter::Counter;
@@ -23,6 +25,7 @@ pub fn encode(status: &Status) -> String {
     dispatcher(&mut metrics, status);
     sessions(&mut metrics, status);
     workers(&mut metrics, status);
+    gpus(&mut metrics, status);
     users(&mut metrics, status);
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -51,6 +54,28 @@ fn sessions(metrics: &mut Metrics, status: &Status) {
     };
     let counts = WAITS.into_iter().map(count).collect();
     metrics.gauge("sessions", "The number of sessions, by what they wait for", None, counts);
+    let longest = |kind: &'static str| {
+        let waits = status.sessions.iter().map(|session| &session.waits);
+        let times = waits.filter(|waits| kind_of(waits) == kind).filter_map(since);
+        let longest = times.map(|since| status.now.saturating_sub(since)).max();
+        (vec![("waits_for", kind.to_string())], longest.unwrap_or_default().as_secs_f64())
+    };
+    let times = ["value", "memory"].into_iter().map(longest).collect();
+    metrics.gauge("longest_wait", "How long a session waits, of those that do", SECONDS, times);
+    let at_risk = status.sessions.iter().filter(|session| !session.unkept.is_empty()).count();
+    let help = "Sessions whose tensors would be lost if a worker were";
+    metrics.number("sessions_at_risk", help, None, at_risk as f64);
+    let detached = status.sessions.iter().filter_map(|session| session.named.as_ref());
+    let detached = detached.filter(|named| named.is_detached).count();
+    metrics.number("sessions_detached", "Sessions without a client", None, detached as f64);
+}
+
+/// Returns since when something is awaited, where that is known.
+fn since(waits: &Waits) -> Option<Duration> {
+    match waits {
+        Waits::Value { since, .. } | Waits::Memory { since, .. } => Some(*since),
+        _ => None,
+    }
 }
 
 fn workers(metrics: &mut Metrics, status: &Status) {
@@ -81,6 +106,23 @@ fn workers(metrics: &mut Metrics, status: &Status) {
     metrics.gauge("worker_snapshots", "The bytes of snapshots in memory", BYTES, kept);
     let on_disk = reported(|worker| worker.report.snapshot_disk_bytes as f64);
     metrics.gauge("worker_snapshots_disk", "The bytes of snapshots on disk", BYTES, on_disk);
+}
+
+fn gpus(metrics: &mut Metrics, status: &Status) {
+    let of = |value: fn(&GpuReading) -> Option<f64>| {
+        let values = status.workers.iter().filter_map(|worker| {
+            let gpu = worker.report.gpu.as_ref()?;
+            let labels = vec![("worker", escaped(&worker.name)), ("gpu", escaped(&gpu.name))];
+            Some((labels, value(gpu.reading.as_ref()?)?))
+        });
+        values.collect::<Values>()
+    };
+    let used = of(|reading| Some(f64::from(reading.percent?) / 100.0));
+    metrics.gauge("gpu_utilization_ratio", "The part of the time that kernels ran", None, used);
+    let memory = of(|reading| Some(reading.memory?.used as f64));
+    metrics.gauge("gpu_memory_used", "The memory used by all processes on it", BYTES, memory);
+    let total = of(|reading| Some(reading.memory?.total as f64));
+    metrics.gauge("gpu_memory", "The memory of a worker's GPU", BYTES, total);
 }
 
 fn users(metrics: &mut Metrics, status: &Status) {

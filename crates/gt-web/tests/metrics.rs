@@ -1,5 +1,7 @@
 //! What Prometheus reads.
 
+use std::collections::BTreeSet;
+
 use crate::http::{get, get_as_owner};
 use crate::source::serve;
 
@@ -15,8 +17,11 @@ fn metrics_are_openmetrics_with_bounded_labels() {
     for line in [
         "gt_workers 2.0",
         "gt_sessions{waits_for=\"work\"} 1.0",
-        "gt_sessions{waits_for=\"nothing\"} 1.0",
-        "gt_sessions{waits_for=\"memory\"} 0.0",
+        "gt_sessions{waits_for=\"memory\"} 1.0",
+        "gt_sessions{waits_for=\"nothing\"} 0.0",
+        "gt_longest_wait_seconds{waits_for=\"value\"} 0.0",
+        "gt_sessions_at_risk 1.0",
+        "gt_sessions_detached 0.0",
         "# TYPE gt_worker_busy_seconds counter",
         "# UNIT gt_worker_busy_seconds seconds",
         "gt_worker_busy_seconds_total{worker=\"w0\"} 1.5",
@@ -24,12 +29,44 @@ fn metrics_are_openmetrics_with_bounded_labels() {
         "gt_worker_draining{worker=\"w1\"} 1.0",
         "gt_worker_operations_total{worker=\"w0\"} 7.0",
         "gt_worker_failed_operations_total{worker=\"w0\"} 1.0",
+        "gt_gpu_utilization_ratio{worker=\"w0\",gpu=\"NVIDIA H200\"} 0.25",
+        "gt_gpu_memory_used_bytes{worker=\"w0\",gpu=\"NVIDIA H200\"} 1073741824.0",
+        "gt_gpu_memory_bytes{worker=\"w0\",gpu=\"NVIDIA H200\"} 4294967296.0",
         "gt_user_device_seconds_total{user=\"a\\\"d\\\\a\",team=\"vision\"} 9.0",
         "gt_user_sessions{user=\"a\\\"d\\\\a\",team=\"vision\"} 2.0",
         "gt_events_dropped_total 0",
     ] {
         assert!(lines.contains(&line), "{line} is not in\n{}", answer.body);
     }
+    let wait = "gt_longest_wait_seconds{waits_for=\"memory\"} ";
+    let wait = lines.iter().find_map(|line| line.strip_prefix(wait)).unwrap();
+    assert!(wait.parse::<f64>().unwrap() >= 0.5, "{wait}");
     assert_eq!(lines.last(), Some(&"# EOF"));
     assert!(!answer.body.contains("train"), "sessions have no labels");
+}
+
+/// Returns the names of metrics in a text.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_other = |letter: char| !(letter.is_ascii_lowercase() || letter == '_');
+    text.split(is_other).filter(|word| word.starts_with("gt_")).collect()
+}
+
+#[test]
+fn documentation_dashboard_and_alerts_name_the_metrics_that_there_are() {
+    let (page, _dispatcher) = serve();
+    let answer = get_as_owner(&page, "/metrics").body;
+    let samples = answer.lines().filter(|line| !line.starts_with('#'));
+    let served: BTreeSet<&str> = samples.flat_map(names).collect();
+    let read = |path: &str| {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::read_to_string(root.join(path)).unwrap()
+    };
+    for path in ["deploy/monitoring/grafana.json", "deploy/monitoring/alerts.yaml"] {
+        let text = read(path);
+        let unknown: Vec<_> = names(&text).difference(&served).copied().collect();
+        assert!(unknown.is_empty(), "{path} names {unknown:?}, expected some of {served:?}");
+    }
+    let documentation = read("docs/web.md");
+    let rows: String = documentation.lines().filter(|line| line.starts_with("| `gt_")).collect();
+    assert_eq!(names(&rows), served, "docs/web.md");
 }

@@ -8,6 +8,7 @@ use gt_ir::SessionId;
 use gt_ir::SessionOrigin;
 use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
+use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_web::feed::StatusSource;
 use gt_web::listen::ListenAddress;
@@ -57,6 +58,13 @@ fn status(asked: u64, sessions: u32) -> Status {
         failed: 1,
         ..Report::default()
     };
+    let memory = Some(GpuMemory { used: 1 << 30, total: 4 << 30 });
+    let gpu = GpuStatus {
+        name: "NVIDIA H200".into(),
+        index: Some(0),
+        uuid: "GPU-1".into(),
+        reading: Some(GpuReading { percent: Some(25), memory }),
+    };
     let worker = |number: u32| WorkerStatus {
         id: WorkerId(number),
         number,
@@ -69,7 +77,7 @@ fn status(asked: u64, sessions: u32) -> Status {
         batches: 1,
         busy_since: None,
         busy: Duration::from_millis(1500),
-        report: report.clone(),
+        report: Report { gpu: (number == 0).then(|| gpu.clone()), ..report.clone() },
     };
     let session = |number: u32| SessionStatus {
         number: SessionId(number),
@@ -93,10 +101,18 @@ fn status(asked: u64, sessions: u32) -> Status {
         anticipations: 0,
         windows: Default::default(),
         recoveries: 0,
-        unkept: String::new(),
+        unkept: if number == 0 { "there is one worker".into() } else { String::new() },
         tensors: 2,
         named: None,
-        waits: if number == 0 { Waits::Work } else { Waits::Nothing },
+        waits: match number {
+            0 => Waits::Work,
+            _ => Waits::Memory {
+                worker: "w0".into(),
+                bytes: 4096,
+                holder: String::new(),
+                since: Duration::ZERO,
+            },
+        },
         behind: Vec::new(),
     };
     let entitlement =
