@@ -1,7 +1,7 @@
 """Draw the animated trace of the documentation's first page: `make pictures`.
 
 Three programs of three users join a server with two workers, one after the other. What the workers
-do is recorded, and drawn as a picture that is uncovered from left to right, as time goes on.
+do is recorded, and drawn as a picture that is uncovered from left to right.
 """
 
 from __future__ import annotations
