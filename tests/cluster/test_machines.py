@@ -112,11 +112,14 @@ def test_a_machine_crashes(lab):
 
 
 def test_one_machine_cannot_send_to_another(lab):
-    """Sessions go on, without one of them if need be."""
+    """What its workers send there passes through the server: no session leaves a worker."""
     lab.all[1].drop_to(lab.all[0])
     with gt.Session(f"file://{lab.folder.address}"):
         training = Training()
         for _ in range(4):
             training.step()
         found = training.result()
+        (session,) = gt.status().sessions
+        assert len(set(session["slots"])) == COUNT * WORKERS, session
+        assert session["recoveries"] == 0
     assert found == expected(4)

@@ -8,6 +8,7 @@ mod drains;
 mod entitlements;
 mod publications;
 mod quotas;
+mod relays;
 mod rewrites;
 mod streams;
 mod watching;

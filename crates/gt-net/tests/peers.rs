@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gt_ir::WorkerId;
 use gt_net::address::Address;
 use gt_net::keys::Key;
-use gt_net::peers::{PeerEvent, PeerLinks};
+use gt_net::peers::{FailedLink, PeerEvent, PeerLinks};
 use gt_net::server::LinkId;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -39,7 +39,7 @@ fn text(of: &str) -> Vec<Bytes> {
     vec![Bytes::copy_from_slice(of.as_bytes())]
 }
 
-fn failed(links: &mut PeerLinks) -> Vec<WorkerId> {
+fn failed(links: &mut PeerLinks) -> Vec<FailedLink> {
     let start = Instant::now();
     loop {
         while links.try_receive().unwrap().is_some() {}
@@ -73,7 +73,7 @@ fn a_pair_has_one_link_for_both_directions() {
         assert_eq!(message(&mut one), (back, long));
         // The end of one ends the link of both.
         drop(one);
-        assert_eq!(failed(&mut two), [first]);
+        assert_eq!(failed(&mut two), [FailedLink { worker: first, was_open: true }]);
         assert!(two.send(first, &text("lost")).is_err());
         two.forget(first);
         assert!(two.send(first, &text("unknown")).is_err());
@@ -89,13 +89,15 @@ fn a_worker_that_could_not_be_reached_is_told_once_and_reached_by_its_own_link()
     one.know(second, format!("tcp://{closed}"));
     two.know(first, one.endpoint().to_string());
     one.send(second, &text("lost")).unwrap();
-    assert_eq!(failed(&mut one), [second]);
+    assert_eq!(failed(&mut one), [FailedLink { worker: second, was_open: false }]);
+    assert!(!one.is_open(second));
     assert!(one.send(second, &text("lost")).is_err());
     std::thread::sleep(Duration::from_millis(60));
     assert!(one.failed().is_empty());
     two.send(first, &text("here")).unwrap();
     let (link, _) = message(&mut one);
     one.note_sender(second, &link);
+    assert!(one.is_open(second));
     one.send(second, &text("there")).unwrap();
     assert_eq!(message(&mut two).1, text("there"));
 }
@@ -126,6 +128,6 @@ fn strangers_are_not_admitted() {
     let (mut one, mut two) = (links(Some(&ours)), links(Some(&theirs)));
     one.know(WorkerId(2), two.endpoint().to_string());
     one.send(WorkerId(2), &text("secret")).unwrap();
-    assert_eq!(failed(&mut one), [WorkerId(2)]);
+    assert_eq!(failed(&mut one), [FailedLink { worker: WorkerId(2), was_open: false }]);
     assert!(two.try_receive().unwrap().is_none());
 }

@@ -1,14 +1,18 @@
-//! Links between workers: workers receive each other's addresses, and report whom they cannot
-//! reach and how fast the links are.
+//! Links between workers: workers receive each other's addresses, and report how fast the links are.
+//! What a worker cannot send to another one passes through here.
 
 use std::time::Duration;
 
 use gt_ir::message::{Failure, LinkRate, ServerToWorker};
-use gt_ir::{LaneId, SourceId, TransferId};
+use gt_ir::{LaneId, Piece, SourceId, TransferId, WorkerId};
 
 use super::Dispatcher;
 use crate::peer::PeerId;
 use crate::workers::RegisteredWorker;
+
+/// The rate, in bytes per second, at which a pair counts whose pieces pass through here: less than that
+/// of any link that is measured.
+const RELAYED: u64 = 1 << 20;
 
 impl Dispatcher {
     /// Sends a new worker the addresses of the others, and the others its own.
@@ -42,6 +46,14 @@ impl Dispatcher {
         }
     }
 
+    /// Passes a piece on to a worker to which its sender can open no link. Plans then avoid the pair. A
+    /// receiver that is lost is recovered from as such.
+    pub(super) fn relay(&mut self, from: PeerId, to: WorkerId, piece: Piece) {
+        let Some(receiver) = self.peers.workers.by_id(to).map(|worker| worker.peer) else { return };
+        self.links_measured(from, &[LinkRate { to, bytes_per_second: RELAYED }]);
+        self.outbox.push(receiver, ServerToWorker::Piece(piece));
+    }
+
     /// Handles a worker's report that it could not send a piece: the session leaves that worker if
     /// it can; otherwise the receiving lane gets a failure instead of the piece.
     pub(super) fn undelivered(
@@ -73,7 +85,7 @@ impl Dispatcher {
         let failure = Failure::new("send", reason, sender.name.as_str(), SourceId::default());
         for slot in slots.on(sender.id) {
             let result = Err(failure.clone());
-            let piece = gt_ir::Piece { transfer, number: 0, from: slot, to, result };
+            let piece = Piece { transfer, number: 0, from: slot, to, result };
             self.outbox.push(receiver.peer, ServerToWorker::Piece(piece));
         }
     }

@@ -123,6 +123,7 @@ impl Dispatcher {
             WorkerToServer::Needs { publication, slot } => {
                 self.values_needed(now, peer, publication, slot);
             }
+            WorkerToServer::Relay { to, piece } => self.relay(peer, to, piece),
             WorkerToServer::Links(links) => self.links_measured(peer, &links),
             WorkerToServer::Drain { within } => self.worker_leaves(now, peer, within),
             WorkerToServer::Events { events, dropped } => {

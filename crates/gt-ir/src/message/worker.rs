@@ -139,6 +139,8 @@ pub enum WorkerToServer {
     /// How fast its links to other workers were lately; those of which nothing new is known are left
     /// out.
     Links(Vec<LinkRate>),
+    /// A piece for a lane of another worker, to which no link can be opened.
+    Relay { to: WorkerId, piece: Piece },
 }
 
 record!(enum WorkerToServer {
@@ -160,6 +162,7 @@ record!(enum WorkerToServer {
     16 => Needs { publication, slot },
     17 => Drain { within },
     18 => Links(links),
+    19 => Relay { to, piece },
 });
 
 /// How fast a worker's link to another one was lately.

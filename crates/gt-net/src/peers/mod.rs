@@ -6,9 +6,11 @@
 //! is a worker.
 
 mod rate;
+mod routes;
 mod sockets;
 
 pub use rate::ConnectionCounters;
+pub use routes::FailedLink;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,6 +30,8 @@ use crate::keys::Key;
 use crate::monitor;
 use crate::parts::{self, Assembly};
 use crate::server::{LinkId, send_part, set_option, to_bytes};
+
+use routes::{DialState, Route, RouteKind, dialed_link, is_dialed};
 
 /// The time limit for the connection to another worker's machine, which answers by itself.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -65,30 +69,6 @@ pub struct PeerLinks {
     /// When the links were last checked.
     checked: Instant,
     _gatekeeper: Option<Gatekeeper>,
-}
-
-/// The link to a worker.
-struct Route {
-    link: LinkId,
-    kind: RouteKind,
-}
-
-enum RouteKind {
-    /// The other worker has opened it.
-    Accepted,
-    /// This one has opened it, to this endpoint.
-    Dialed { endpoint: String, since: Instant, state: DialState },
-    /// It has failed, or could not be opened; `is_new` until [`PeerLinks::failed`] has returned it.
-    Failed { is_new: bool },
-}
-
-/// The state of a link that this worker has opened, with the descriptor of its connection.
-#[derive(Clone, Copy, PartialEq)]
-enum DialState {
-    Connecting,
-    /// The other machine has answered; the worker has not.
-    Connected(u32),
-    Open(u32),
 }
 
 /// An event on a link.
@@ -148,6 +128,11 @@ impl PeerLinks {
         &self.endpoint
     }
 
+    /// The endpoint at which a worker is to be reached, if it is registered.
+    pub fn endpoint_of(&self, worker: WorkerId) -> Option<&str> {
+        self.addresses.get(&worker).map(String::as_str)
+    }
+
     /// The wakeup of a thread that waits for messages.
     pub fn wakeup(&self) -> Wakeup<'_> {
         Wakeup {
@@ -167,7 +152,7 @@ impl PeerLinks {
     pub fn note_sender(&mut self, worker: WorkerId, link: &LinkId) {
         let has_route = self.routes.get(&worker).is_some_and(|route| {
             // A link that could not be opened does not matter if the other worker could.
-            !matches!(route.kind, RouteKind::Failed { is_new: false })
+            !matches!(route.kind, RouteKind::Failed { is_new: false, .. })
         });
         if !has_route && self.addresses.contains_key(&worker) && !is_dialed(link) {
             self.routes.insert(worker, Route { link: link.clone(), kind: RouteKind::Accepted });
@@ -222,12 +207,24 @@ impl PeerLinks {
     /// Gives up the link to a worker.
     fn fail(&mut self, worker: WorkerId) {
         let Some(route) = self.routes.get_mut(&worker) else { return };
-        let before = std::mem::replace(&mut route.kind, RouteKind::Failed { is_new: true });
+        let failed = RouteKind::Failed { is_new: true, was_open: route.is_open() };
+        let before = std::mem::replace(&mut route.kind, failed);
         if let RouteKind::Dialed { endpoint, .. } = before {
             // Nothing that is queued may arrive later. Fails if the link has ended.
             let _ = self.dialing.disconnect(&endpoint);
         }
         self.has_failed = true;
+    }
+
+    /// Whether the link to a worker is open: what is sent on it leaves this process.
+    pub fn is_open(&self, worker: WorkerId) -> bool {
+        self.routes.get(&worker).is_some_and(Route::is_open)
+    }
+
+    /// Whether no link to a worker could be opened.
+    pub fn is_unreachable(&self, worker: WorkerId) -> bool {
+        let kind = self.routes.get(&worker).map(|route| &route.kind);
+        matches!(kind, Some(RouteKind::Failed { was_open: false, .. }))
     }
 
     /// Whether [`PeerLinks::failed`] has something new to return.
@@ -250,8 +247,8 @@ impl PeerLinks {
         Ok(Route { link, kind: RouteKind::Dialed { endpoint, since, state } })
     }
 
-    /// The workers whose links have failed since the last call.
-    pub fn failed(&mut self) -> Vec<WorkerId> {
+    /// The links that have failed since the last call.
+    pub fn failed(&mut self) -> Vec<FailedLink> {
         let is_due = self.checked.elapsed() >= CHECK_EVERY;
         if !self.is_dialing && !self.has_failed && !is_due {
             return Vec::new();
@@ -277,10 +274,10 @@ impl PeerLinks {
         self.has_failed = false;
         let mut failed = Vec::new();
         for (worker, route) in &mut self.routes {
-            if let RouteKind::Failed { is_new } = &mut route.kind
+            if let RouteKind::Failed { is_new, was_open } = &mut route.kind
                 && std::mem::take(is_new)
             {
-                failed.push(*worker);
+                failed.push(FailedLink { worker: *worker, was_open: *was_open });
             }
         }
         failed
@@ -376,16 +373,6 @@ impl Drop for PeerLinks {
     fn drop(&mut self) {
         monitor::stop(&mut self.dialing);
     }
-}
-
-/// The id of the link with a number that this worker opens. ZeroMQ's own ids, of links that others
-/// open, have five bytes.
-fn dialed_link(number: u64) -> LinkId {
-    [&b"d"[..], &number.to_le_bytes()].concat()
-}
-
-fn is_dialed(link: &LinkId) -> bool {
-    link.first() == Some(&b'd')
 }
 
 fn unreachable(endpoint: &str) -> NetError {

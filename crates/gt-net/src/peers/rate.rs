@@ -4,7 +4,8 @@ use std::os::fd::RawFd;
 
 use gt_ir::WorkerId;
 
-use super::{DialState, PeerLinks, RouteKind};
+use super::PeerLinks;
+use super::routes::{DialState, RouteKind};
 
 /// The bytes that are needed to know a rate: fewer arrive within the bursts that networks allow. Less
 /// is enough from a link that was busy for this many microseconds.

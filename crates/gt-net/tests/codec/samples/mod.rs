@@ -267,6 +267,7 @@ fn worker_to_server() -> Vec<WorkerToServer> {
             result: Ok(4),
         },
         WorkerToServer::Undelivered { transfer: TRANSFER, to: lane, reason: "far".into() },
+        WorkerToServer::Relay { to: WorkerId(3), piece: piece(Ok(data(9))) },
         WorkerToServer::Backup(Box::new(backup(failure()))),
         stored(Ok(1 << 33)),
         stored(Err(Unkept::Unreachable("gone".into()))),

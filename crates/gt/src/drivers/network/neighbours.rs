@@ -1,13 +1,13 @@
 //! A worker's links to the other workers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use gt_ir::message::{Failure, LinkRate, WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_ir::{Content, LaneId, Piece, SourceId, TransferId, WorkerId};
 use gt_net::dealer::Wakeup;
-use gt_net::peers::{ConnectionCounters, PeerEvent, PeerLinks};
+use gt_net::peers::{ConnectionCounters, FailedLink, PeerEvent, PeerLinks};
 use gt_net::server::LinkId;
 use gt_net::{NetError, codec, shm};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,6 +28,10 @@ pub struct Neighbours {
     stale: FxHashSet<LinkId>,
     /// What was sent recently, to be reported if the link fails.
     sent: BTreeMap<WorkerId, VecDeque<SentPiece>>,
+    /// The pieces that wait for a link to open: if it does not, they are sent through the server.
+    waiting: BTreeMap<WorkerId, Vec<Piece>>,
+    /// The workers to which no link could be opened, as the log says.
+    unreachable: BTreeSet<WorkerId>,
     /// This process's blocks that others have yet to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
     /// What each link had carried when it was last looked at, and the rate that was reported; and
@@ -76,6 +80,8 @@ impl Neighbours {
             links: FxHashMap::default(),
             stale: FxHashSet::default(),
             sent: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            unreachable: BTreeSet::new(),
             lent: BTreeMap::new(),
             rates: BTreeMap::new(),
             measured: Instant::now(),
@@ -108,6 +114,8 @@ impl Neighbours {
         self.machines.remove(&worker);
         self.rates.remove(&worker);
         self.sent.remove(&worker);
+        self.waiting.remove(&worker);
+        self.unreachable.remove(&worker);
         self.mapped.retain(|(owner, _)| *owner != worker);
         self.lent.remove(&worker).unwrap_or_default()
     }
@@ -130,11 +138,25 @@ impl Neighbours {
 
     /// Sends a piece. Returns the message for the dispatcher if that fails.
     pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<WorkerToServer> {
-        let (sent, sender) = (SentPiece::Piece(piece.transfer, piece.to), self.own);
+        let sent = SentPiece::Piece(piece.transfer, piece.to);
+        let is_shared = matches!(&piece.result, Ok(Content::Shared { .. }));
         if let Ok(Content::Shared { block, .. }) = &piece.result {
             self.lent.entry(to).or_default().insert(block.token);
         }
-        self.put(to, sent, &WorkerToWorker::Piece { sender, piece })
+        let message = WorkerToWorker::Piece { sender: self.own, piece };
+        let undelivered = self.put(to, sent, &message);
+        let WorkerToWorker::Piece { piece, .. } = message else { return undelivered };
+        // Only workers on this machine could map a block.
+        match undelivered {
+            Some(_) if self.peers.is_unreachable(to) && !is_shared => {
+                return Some(WorkerToServer::Relay { to, piece });
+            }
+            None if !self.peers.is_open(to) && !is_shared => {
+                self.waiting.entry(to).or_default().push(piece);
+            }
+            _ => {}
+        }
+        undelivered
     }
 
     /// Sends values of a snapshot. Returns the message for the dispatcher if that fails.
@@ -177,12 +199,37 @@ impl Neighbours {
     pub fn undelivered(&mut self) -> Vec<WorkerToServer> {
         self.peers.refusals().into_iter().for_each(|text| tracing::warn!("{text}"));
         let mut undelivered = Vec::new();
-        for to in self.peers.failed() {
+        for FailedLink { worker: to, was_open } in self.peers.failed() {
+            let waiting = self.waiting.remove(&to).unwrap_or_default();
+            let mut sent = self.sent.remove(&to).unwrap_or_default();
+            if !was_open && self.unreachable.insert(to) {
+                self.warn_of_relay(to);
+            }
+            if !was_open {
+                let is_relayed = |sent: &SentPiece| match sent {
+                    SentPiece::Piece(transfer, lane) => {
+                        waiting.iter().any(|piece| (piece.transfer, piece.to) == (*transfer, *lane))
+                    }
+                    SentPiece::Backup(..) => false,
+                };
+                sent.retain(|sent| !is_relayed(sent));
+                let relayed = waiting.iter().cloned();
+                undelivered.extend(relayed.map(|piece| WorkerToServer::Relay { to, piece }));
+            }
             let reason = "the connection could not be made, or was lost".to_string();
-            let sent = self.sent.remove(&to).unwrap_or_default().into_iter();
-            undelivered.extend(sent.map(|sent| sent.undelivered(reason.clone())));
+            undelivered.extend(sent.into_iter().map(|sent| sent.undelivered(reason.clone())));
         }
+        let peers = &self.peers;
+        self.waiting.retain(|to, _| !peers.is_open(*to));
         undelivered
+    }
+
+    fn warn_of_relay(&self, to: WorkerId) {
+        let name = self.names.get(&to).map_or("", String::as_str);
+        let address = self.peers.endpoint_of(to).unwrap_or("an unknown address");
+        tracing::warn!(
+            "worker '{name}' cannot be reached at {address}: what it needs is sent through the server, which is slower\n  hint: workers must reach each other on all ports; --peer-host sets the address of a worker"
+        );
     }
 
     /// Returns the message for the dispatcher about links to other machines whose rates have changed
