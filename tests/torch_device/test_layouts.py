@@ -103,6 +103,8 @@ def differing(op, sample, layout):
     return (layout.__name__, there, here) if there != here else None
 
 
+# It calls each operator: minutes, if other processes compute beside it.
+@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("layout", [reversed_axes, last_two, channels_last])
 def test_every_operator(layout):
