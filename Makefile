@@ -112,8 +112,10 @@ test-browser: build $(VENV)/.browser ## Install chromium and Playwright, and run
 	  $(BIN)/python -m pytest -rs --timeout 300 tests/browser
 
 MACHINES ?= 36
-test-machines: build $(VENV)/.tests ## Run the tests of clusters with MACHINES network namespaces as machines, of two workers each
-	GT_TEST_MACHINES=$(MACHINES) $(BIN)/python -m pytest -rs --timeout 1200 tests/cluster/test_machines.py
+STARTS ?= 100
+test-machines: build $(VENV)/.tests ## Run tests of clusters with MACHINES network namespaces as machines, and with STARTS clusters at once
+	GT_TEST_MACHINES=$(MACHINES) GT_TEST_STARTS=$(STARTS) $(BIN)/python -m pytest -rs --timeout 1200 \
+	  tests/cluster/test_machines.py tests/cluster/test_local_cluster.py::test_many_at_once_do_not_meet
 
 $(VENV)/.neighbours: $(VENV)/.compare
 	$(BIN)/pip install --quiet $(OTHER_NEIGHBOURS)
