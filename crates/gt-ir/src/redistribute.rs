@@ -40,8 +40,9 @@ impl Redistribution<'_> {
         let mut receives: Vec<Vec<Receive>> = Vec::with_capacity(to.size());
         for (rank, &slot) in to.slots.iter().enumerate() {
             let need = need(rank);
-            let mut taken = Vec::new();
-            for (source, block) in sources(rank) {
+            let sources = sources(rank);
+            let mut taken = Vec::with_capacity(sources.len());
+            for (source, block) in sources {
                 let holder = from.slots[source];
                 let there = block.within(&self.from.block(self.whole, source));
                 let at = block.within(&need);
@@ -91,7 +92,6 @@ impl Redistribution<'_> {
         {
             return vec![(own, need)];
         }
-        let mut found: Vec<(usize, Block)> = Vec::new();
         let copies: usize = from
             .placements
             .iter()
@@ -99,14 +99,18 @@ impl Redistribution<'_> {
             .filter(|(placement, _)| **placement == Placement::Replicate)
             .map(|(_, &length)| length)
             .product();
+        let parts = (0..from.mesh.size())
+            .filter(|&source| from.same_summand(source, rank))
+            .filter_map(|source| Some((source, from.block(whole, source).intersect(&need)?)));
+        let mut found: Vec<(usize, Block)> = Vec::with_capacity(from.mesh.size() / copies);
+        if copies == 1 {
+            found.extend(parts);
+            return found;
+        }
         // The blocks found so far, and the number of replicas of each; the rank decides which is
         // used.
         let mut seen: Vec<(Block, usize)> = Vec::new();
-        for source in 0..from.mesh.size() {
-            if !from.same_summand(source, rank) {
-                continue;
-            }
-            let Some(block) = from.block(whole, source).intersect(&need) else { continue };
+        for (source, block) in parts {
             let times = match seen.iter_mut().find(|(known, _)| *known == block) {
                 Some((_, times)) => {
                     *times += 1;

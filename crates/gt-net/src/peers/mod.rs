@@ -33,8 +33,9 @@ use crate::server::{LinkId, send_part, set_option, to_bytes};
 
 use routes::{DialState, Route, RouteKind, dialed_link, is_dialed};
 
-/// The time limit for the connection to another worker's machine, which answers by itself.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The time limit for the connection to another worker's machine, which answers by itself: two of
+/// the packets that ask for it can be lost.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The time limit of the handshake after that: the other worker may have to wait for a processor for
 /// long. If it has died, the server says so earlier.
