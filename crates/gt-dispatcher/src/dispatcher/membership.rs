@@ -35,6 +35,7 @@ impl Dispatcher {
             _ => self.remove(now, peer, reason),
         }
         self.forget_waiting(peer);
+        self.operators.remove(&peer);
         for (token, owner) in self.answers.unmapped(peer) {
             self.release(now, owner, token);
         }
@@ -107,7 +108,7 @@ impl Dispatcher {
         match hello {
             Hello::Client(hello) => self.welcome_client(now, peer, hello),
             Hello::Worker(hello) => self.welcome_worker(now, peer, hello),
-            Hello::Operator(_) => self.outbox.push(peer, Welcome::Operator),
+            Hello::Operator(hello) => self.welcome_operator(peer, &hello),
             Hello::Watcher(hello) => {
                 let (peers, is_user) = (&self.peers, hello.badge.is_some());
                 self.observability.add_watcher(now, &mut self.outbox, peer, is_user, peers);

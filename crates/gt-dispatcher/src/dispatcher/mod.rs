@@ -34,7 +34,7 @@ mod trials;
 
 pub use restart::REJOIN_WITHIN;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gt_ir::message::{Answer, Failure, ServerToWorker, WorkerHello};
@@ -112,6 +112,8 @@ pub struct Dispatcher {
     library: Publications,
     /// The clients that wait for a session that another one holds.
     waiting: Vec<WaitingClient>,
+    /// The names of the operators that are connected.
+    operators: BTreeMap<PeerId, String>,
     /// The users that operators have paused.
     paused: BTreeSet<String>,
     /// The last numbers that a predecessor, whose journal was read, may have assigned.
@@ -140,6 +142,7 @@ impl Dispatcher {
             journal: JournalBuffer::default(),
             library: Publications::default(),
             waiting: Vec::new(),
+            operators: BTreeMap::new(),
             paused: BTreeSet::new(),
             predecessor: None,
             outbox: PeerOutbox::default(),

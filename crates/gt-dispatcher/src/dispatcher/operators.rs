@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gt_ir::WorkerId;
-use gt_ir::message::{OperatorToServer, ServerToClient, ServerToOperator};
+use gt_ir::message::{OperatorHello, OperatorToServer, ServerToClient, ServerToOperator, Welcome};
 use gt_ir::nearest::nearest;
 
 use super::Dispatcher;
@@ -16,6 +16,15 @@ use crate::sessions::ClientSession;
 
 /// The most names that an error lists.
 const LISTED: usize = 12;
+
+/// The most letters of an operator's name in the log.
+const SHOWN: usize = 160;
+
+/// Returns an operator's name as a part of a log line.
+fn logged(name: &str) -> String {
+    let is_odd = |letter: char| letter.is_control() || letter == '|';
+    name.chars().take(SHOWN).map(|letter| if is_odd(letter) { '_' } else { letter }).collect()
+}
 
 /// Lists names, and suggests the nearest to the `given` one.
 fn known(given: &str, names: &[&str]) -> String {
@@ -30,10 +39,17 @@ fn known(given: &str, names: &[&str]) -> String {
 }
 
 impl Dispatcher {
+    /// Admits an operator, who is named in the log beside each request.
+    pub(super) fn welcome_operator(&mut self, peer: PeerId, hello: &OperatorHello) {
+        self.operators.insert(peer, logged(&hello.name));
+        self.outbox.push(peer, Welcome::Operator);
+    }
+
     /// Does what an operator asks, and answers.
     pub(super) fn operate(&mut self, now: Duration, peer: PeerId, message: OperatorToServer) {
         let request = message.request();
-        let details = format_args!("{message:?}");
+        let by = self.operators.get(&peer).map_or("", String::as_str);
+        let details = format_args!("by='{by}' {message:?}");
         let name = format!("operator{}", peer.number);
         self.observability.write(now, LineKind::Recv, &name, "Operate", 0, details);
         let result = match message {
@@ -56,6 +72,8 @@ impl Dispatcher {
                 self.pause(now, user.as_deref(), name.as_deref(), is_paused)
             }
         };
+        let details = format_args!("{result:?}");
+        self.observability.write(now, LineKind::Send, &name, "Operate", 0, details);
         self.outbox.push(peer, ServerToOperator::Done { request, result });
     }
 
@@ -81,8 +99,9 @@ impl Dispatcher {
         })
     }
 
-    /// Returns the client of the session with a name, a label or a number, of a user if one is
-    /// given.
+    /// Returns the client of the session with a label, a name or a number, of a user if one is
+    /// given. A label, or a number as `#3`, comes before the names that users choose: a session
+    /// cannot pass for another.
     ///
     /// # Errors
     /// There is none, or there are several.
@@ -91,19 +110,22 @@ impl Dispatcher {
             user.is_none_or(|user| session.identity.entitlement.user == user)
         };
         let all: Vec<&ClientSession> = self.peers.sessions.iter().filter(is_of).collect();
-        let number = given.strip_prefix('#').unwrap_or(given).parse::<u32>().ok();
-        let has_name = |session: &&&ClientSession| {
+        let marked = given.strip_prefix('#').and_then(|number| number.parse::<u32>().ok());
+        let is_it = |session: &ClientSession| {
+            session.identity.label == given || Some(session.identity.number.0) == marked
+        };
+        let has_name = |session: &ClientSession| {
             session.identity.name.as_ref().is_some_and(|of| of.name == given)
         };
-        let is_it = |session: &&&ClientSession| {
-            session.identity.label == given || Some(session.identity.number.0) == number
+        let number = given.parse::<u32>().ok();
+        let has_number = |session: &ClientSession| Some(session.identity.number.0) == number;
+        let ways: [&dyn Fn(&ClientSession) -> bool; 3] = [&is_it, &has_name, &has_number];
+        let find = |is: &dyn Fn(&ClientSession) -> bool| -> Vec<&ClientSession> {
+            all.iter().copied().filter(|session| is(session)).collect()
         };
-        let mut found: Vec<&&ClientSession> = all.iter().filter(has_name).collect();
-        if found.is_empty() {
-            found = all.iter().filter(is_it).collect();
-        }
+        let found = ways.into_iter().map(find).find(|found| !found.is_empty());
         let of = user.map_or_else(String::new, |user| format!(" of user '{}'", word(user)));
-        match found.as_slice() {
+        match found.unwrap_or_default().as_slice() {
             [session] => Ok(session.identity.peer),
             [] => {
                 let names = all.iter().map(|session| match &session.identity.name {

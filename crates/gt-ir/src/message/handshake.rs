@@ -216,7 +216,7 @@ impl WatcherHello {
 /// An operator's hello.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperatorHello {
-    /// The name of its process.
+    /// Who it is, for the log: account, machine and program.
     pub name: String,
 }
 
