@@ -2,7 +2,7 @@
 
 import { askTwice } from './ask.js';
 import { element, setText } from './elements.js';
-import { exchange, proof, tokenInAddress } from './exchange.js';
+import { exchange, forgetProof, proof, tokenInAddress } from './exchange.js';
 
 const said = element('p', { role: 'status' });
 const dismiss = element('button', { type: 'button', hidden: '' }, 'Dismiss');
@@ -26,6 +26,7 @@ export async function begin() {
       if (!answer.ok) say('The token of this link is not valid: it may be that of an earlier start.', true);
     }
     const answer = await fetch('/actions', { headers: proof(), cache: 'no-store' });
+    if (answer.status === 401) forgetProof();
     const { actions } = answer.ok ? await answer.json() : { actions: [] };
     document.body.classList.toggle('acts', actions.length > 0);
   } catch {

@@ -17,6 +17,11 @@ export function tokenInAddress() {
   return { watch: given.get('token'), act: given.get('act') };
 }
 
+/** Forgets the proof: it is that of an earlier start. */
+export function forgetProof() {
+  localStorage.removeItem(PROOF);
+}
+
 /** Returns the headers that prove that this page may act. */
 export function proof() {
   const kept = localStorage.getItem(PROOF);
