@@ -1,6 +1,7 @@
 """What operators do by the web page: a real server, over HTTP."""
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -99,7 +100,7 @@ def test_operators_pause_resume_weigh_and_end_and_the_log_says_who(tmp_path, key
             session = {"session": shown["name"], "user": "ada"}
             assert operator.act("pause", **session) == f"paused {shown['name']}"
             paused = operator.wait_until_session(
-                "it is paused", lambda of: of["waits_for"].startswith("an operator")
+                "it is paused", lambda of: of["waits_for"].endswith("it is paused")
             )
             assert paused["name"] == shown["name"]
             assert operator.act("pause", **session) == "it is paused already"
@@ -176,8 +177,42 @@ def test_others_do_not_act():
         assert listed == (200, '{"actions":[]}')
 
 
-def test_a_page_acts_only_if_it_is_asked_to_and_its_key_may(tmp_path, keys):
+def test_a_page_with_a_users_key_acts_on_sessions_of_the_user_alone(keys):
     options, of_user = keys
+    with cluster(1, *options, worker_options=options) as (address, _):
+        clients = [
+            start_program("sessions/counter", address, GT_KEY=of_user(user))
+            for user in ("ada", "eve")
+        ]
+        command = [sys.executable, "-m", "gt", "web", "--listen", "0", "--web-actions", address]
+        web = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "GT_KEY": of_user("ada")}
+        )
+        try:
+            assert [client.stdout.readline() for client in clients] == ["0\n", "0\n"]
+            page = WebPage(web.stdout.readline().split()[-1])
+            token = acting_link_of_server(web).removeprefix(f"{page.base}/#act=")
+            operator = Operator(page, token)
+            listed = answer_to(page.request("/actions", token))
+            expected = {"actions": ["pause", "resume", "end"], "user": "ada"}
+            assert (listed[0], json.loads(listed[1])) == (200, expected)
+            shown = page.wait_for("two sessions", lambda _, data: len(data["sessions"]) == 2)
+            own, other = sorted(shown["sessions"], key=lambda of: of["user"])
+            done = operator.act("pause", session=own["name"], user="ada")
+            assert done == f"paused {own['name']}"
+            assert "no session" in operator.refused("end", session=other["name"])
+            assert "the key is of the user 'ada'" in operator.refused("drain", worker="w0")
+            done = operator.act("end", session=own["name"])
+            assert done == f"ended the session {own['name']}"
+            assert clients[1].poll() is None
+        finally:
+            for process in (web, *clients):
+                process.kill()
+                process.communicate()
+
+
+def test_a_page_acts_only_if_it_is_asked_to_and_its_key_may(tmp_path, keys):
+    options, _ = keys
     files = {}
     for role in ("watcher", "operator"):
         files[role] = tmp_path / f"{role}.key"
@@ -201,8 +236,6 @@ def test_a_page_acts_only_if_it_is_asked_to_and_its_key_may(tmp_path, keys):
         done = run_gt(*gt_web("watcher"))
         assert done.returncode == 1 and "a key for an operator is needed" in done.stderr, done
         assert "token" not in done.stdout, done
-        done = run_gt("web", "--listen", "0", "--web-actions", address, GT_KEY=of_user("ada"))
-        assert done.returncode == 1 and "this key is for a user" in done.stderr, done
     done = run_gt("server", "--web-actions")
     assert done.returncode == 2 and "need --web" in done.stderr, done
     done = run_gt("server", "--web", "0", "--web-operator-token-file", "x")

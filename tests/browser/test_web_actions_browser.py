@@ -86,8 +86,8 @@ def test_pause_asks_twice_by_keyboard_and_pauses(new_tab):
         keyboard.press("Enter")
         tab.wait_until(f"{SAID}.startsWith('paused ')")
         assert tab.page.evaluate(SAID) == f"paused {session['name']}"
-        waits_for(page, "an operator")
-        tab.wait_until("/an operator, who has paused it/.test(document.body.innerText)")
+        waits_for(page, "its resumption: it is paused")
+        tab.wait_until("/its resumption: it is paused/.test(document.body.innerText)")
         tab.shot("paused")
 
         tab.page.click("text=Resume")

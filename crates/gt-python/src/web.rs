@@ -66,9 +66,8 @@ impl WebOptions {
 struct OperatorTokenFile(Option<PathBuf>);
 
 impl OperatorTokenFile {
-    fn acting(self, target: &WatchTarget) -> ActingOptions {
-        let operator = Arc::new(ServerOperator::new(target.clone()));
-        ActingOptions { token_file: self.0, operator }
+    fn acting(self, operator: ServerOperator) -> ActingOptions {
+        ActingOptions { token_file: self.0, operator: Arc::new(operator) }
     }
 }
 
@@ -82,8 +81,7 @@ pub fn start(
     let address = Some(own_address(server).to_string());
     let target = WatchTarget { address, process: None, key_file, insecure };
     let (options, operators) = options.read()?;
-    // The server's own key is one for operators, too.
-    let acting = operators.map(|operators| operators.acting(&target));
+    let acting = operators.map(|file| file.acting(ServerOperator::of_own_server(target.clone())));
     Page::start(&options, WatchedDispatcher::new(target), acting).map_err(to_python)
 }
 
@@ -126,10 +124,10 @@ fn run_web(
     let mut watched = WatchedDispatcher::new(target.clone());
     let page = py.detach(|| {
         watched.check()?;
-        let acting = operators.map(|operators| operators.acting(&target));
-        if acting.is_some() {
-            ServerOperator::new(target).check()?;
-        }
+        let acting = match operators {
+            Some(file) => Some(file.acting(ServerOperator::new(target)?)),
+            None => None,
+        };
         Page::start(&options, watched, acting)
     });
     let page = page.map_err(to_python)?;

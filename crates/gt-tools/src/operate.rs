@@ -6,11 +6,12 @@ use gt::drivers::operate::{self, OperationError, OperatorRequest};
 use crate::error::ToolError;
 use crate::find::WatchTarget;
 
-/// Checks that a target is a server, and its key one for operators.
+/// Checks that a target is a server, and its key one for operators. Returns the user on whose
+/// sessions alone it operates, if it is a user's.
 ///
 /// # Errors
 /// No server is found, or the key is for another role.
-pub fn check(target: &WatchTarget) -> Result<(), ToolError> {
+pub fn check(target: &WatchTarget) -> Result<Option<String>, ToolError> {
     let (address, key_file) = (target.server()?, target.key_file.as_deref());
     Ok(operate::check_key(&address, key_file, target.insecure)?)
 }

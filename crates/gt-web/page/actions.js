@@ -9,6 +9,14 @@ const dismiss = element('button', { type: 'button', hidden: '' }, 'Dismiss');
 document.getElementById('contact').after(element('div', { id: 'outcome' }, said, dismiss));
 dismiss.addEventListener('click', () => say(''));
 
+/** The user on whose sessions alone this page acts. */
+let onlyUser = null;
+
+/** Returns whether this page may act on a session, if it may act at all. */
+export function mayActOn(session) {
+  return onlyUser === null || session?.user === onlyUser;
+}
+
 /** Says what became of an action. */
 function say(text, isBad = false) {
   setText(said, text);
@@ -27,8 +35,10 @@ export async function begin() {
     }
     const answer = await fetch('/actions', { headers: proof(), cache: 'no-store' });
     if (answer.status === 401) forgetProof();
-    const { actions } = answer.ok ? await answer.json() : { actions: [] };
+    const { actions, user } = answer.ok ? await answer.json() : { actions: [] };
+    onlyUser = user ?? null;
     document.body.classList.toggle('acts', actions.length > 0);
+    document.body.classList.toggle('operates', actions.includes('drain'));
   } catch {
     // The stream of updates says that there is no contact.
   }
@@ -108,9 +118,9 @@ export function buttons(actions, current) {
   }));
 }
 
-/** A column of a table with the actions on its rows. */
+/** A column of a table with the actions on its rows, which users do not have. */
 export function column(actions, name) {
-  return { title: 'actions', kind: 'act', text: () => '', name, actions };
+  return { title: 'actions', kind: 'act operator', text: () => '', name, actions };
 }
 
 addEventListener('hashchange', () => tokenInAddress().act && begin());

@@ -25,7 +25,7 @@ function setAttribute(of, name, value) {
  * A column has a `title` and a function `text` of a row; with `link`, a function of a row, the text
  * is a link; with `part`, a fraction of 1, a bar is drawn beside it; with `actions`, there are buttons
  * in its place for the row, which `name` names. `kind` is `number`, which is aligned, `short`, which
- * is not broken into lines, or `act`, which only operators see.
+ * is not broken into lines, or `act`, which only those see who may act.
  */
 export function table(caption, columns, key, none) {
   // On phones rows are blocks, which would not be a table for screen readers without roles.

@@ -113,7 +113,8 @@ async fn sign_in(State(site): Shared, headers: HeaderMap) -> Response {
 }
 
 async fn list_actions(State(site): Shared, headers: HeaderMap) -> Response {
-    actions::list(site.access.may_act(&headers))
+    let actions = site.actions.as_ref().filter(|_| site.access.may_act(&headers));
+    actions.map_or_else(actions::none, Actions::list)
 }
 
 /// Does what an operator asks; `guard` has checked that it is one.

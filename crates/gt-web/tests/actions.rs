@@ -22,6 +22,10 @@ struct Asked {
 struct Fake(Arc<Asked>);
 
 impl PageOperator for Fake {
+    fn user(&self) -> Option<&str> {
+        None
+    }
+
     fn operate(
         &self,
         reader: &str,
@@ -106,7 +110,7 @@ fn operators_act_with_the_token_or_with_the_cookie_and_the_proof() {
     // They see what watchers see, and which actions there are.
     assert_eq!(get(&page, "/main.js", &[both[0]]).status, 200);
     let listed = |headers: &[(&str, &str)]| get(&page, "/actions", headers).body;
-    let names = r#"{"actions":["pause","resume","end","weigh","drain"]}"#;
+    let names = r#"{"actions":["pause","resume","end","weigh","drain"],"user":null}"#;
     assert_eq!(listed(&both), names);
     assert_eq!(listed(&[("Authorization", &bearer)]), names);
     assert_eq!(listed(&[both[0]]), r#"{"actions":[]}"#);

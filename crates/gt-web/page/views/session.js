@@ -1,6 +1,6 @@
 // One session: what it waits for and beside whom, and what it is due.
 
-import { buttons, SESSION_ACTIONS } from '../actions.js';
+import { buttons, mayActOn, SESSION_ACTIONS } from '../actions.js';
 import { chart } from '../chart.js';
 import { element, facts, setText, table } from '../elements.js';
 import { age, bytes, counted, duration, number, percent } from '../words.js';
@@ -57,7 +57,7 @@ function make(argument) {
     const session = status.sessions.find((of) => of.number === wanted);
     setText(ended, session ? '' : 'This session has ended, or never was.');
     rest.classList.toggle('stale', !session);
-    acts.hidden = !session;
+    acts.hidden = !session || !mayActOn(session);
     if (!session) return;
     latest = session;
     rest.hidden = false;

@@ -52,10 +52,9 @@ impl Drop for Actions {
     }
 }
 
-/// Returns the names of the actions, for those who may act: none for others.
-pub fn list(may_act: bool) -> Response {
-    let names: &[&str] = if may_act { &request::ACTIONS } else { &[] };
-    json(&serde_json::json!({"actions": names})).into_response()
+/// Returns that there are no actions, for readers who may not act.
+pub fn none() -> Response {
+    json(&serde_json::json!({"actions": []})).into_response()
 }
 
 impl Actions {
@@ -67,6 +66,13 @@ impl Actions {
             last: Mutex::new(None),
             is_stopping: Arc::new(AtomicBool::new(false)),
         }
+    }
+
+    /// Returns the names of the actions, and the user for whose sessions alone they are.
+    pub fn list(&self) -> Response {
+        let user = self.operator.user();
+        let names = if user.is_some() { &request::OWN_ACTIONS[..] } else { &request::ACTIONS };
+        json(&serde_json::json!({"actions": names, "user": user})).into_response()
     }
 
     /// Does what a request asks, which someone who may act has sent from an address.

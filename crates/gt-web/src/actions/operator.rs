@@ -6,6 +6,9 @@ use gt_tools::find::WatchTarget;
 
 /// Does what a page's operators ask. It may wait, for a limited time.
 pub trait PageOperator: Send + Sync + 'static {
+    /// The user on whose sessions alone it acts; none for all.
+    fn user(&self) -> Option<&str>;
+
     /// Has a request done, for the reader of the page at an address. Returns what was done.
     ///
     /// # Errors
@@ -19,24 +22,32 @@ pub trait PageOperator: Send + Sync + 'static {
 }
 
 /// Connects to a server as an operator for each request, with the key of the page.
-pub struct ServerOperator(WatchTarget);
+pub struct ServerOperator {
+    target: WatchTarget,
+    user: Option<String>,
+}
 
 impl ServerOperator {
-    /// The operator of the server that a target names.
-    pub fn new(target: WatchTarget) -> ServerOperator {
-        ServerOperator(target)
+    /// The operator of the server that a target names, whose cluster key it has.
+    pub fn of_own_server(target: WatchTarget) -> ServerOperator {
+        ServerOperator { target, user: None }
     }
 
-    /// Checks that the target is a server, and the key one for operators.
+    /// The operator of the server that a target names.
     ///
     /// # Errors
     /// No server is found, or the key is for another role.
-    pub fn check(&self) -> Result<(), ToolError> {
-        gt_tools::operate::check(&self.0)
+    pub fn new(target: WatchTarget) -> Result<ServerOperator, ToolError> {
+        let user = gt_tools::operate::check(&target)?;
+        Ok(ServerOperator { target, user })
     }
 }
 
 impl PageOperator for ServerOperator {
+    fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     fn operate(
         &self,
         reader: &str,
@@ -44,7 +55,7 @@ impl PageOperator for ServerOperator {
         interrupt: &mut dyn FnMut() -> bool,
     ) -> Result<String, String> {
         let name = format!("{}, by its web page for {reader}", operate::name());
-        match gt_tools::operate::run(&self.0, name, request, interrupt) {
+        match gt_tools::operate::run(&self.target, name, request, interrupt) {
             Ok(Some(done)) => Ok(done),
             Ok(None) => Err("the page has ended; the server may still do it".into()),
             Err(error) => Err(error.to_string()),

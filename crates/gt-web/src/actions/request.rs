@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 /// The names of the actions.
 pub const ACTIONS: [&str; 5] = ["pause", "resume", "end", "weigh", "drain"];
+/// Those of users, for sessions of their own.
+pub const OWN_ACTIONS: [&str; 3] = ["pause", "resume", "end"];
 
 /// The most letters of a name.
 const LETTERS: usize = 512;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use gt_ir::message::{Frame, Goodbye, OperatorHello, OperatorToServer, Role, ServerToOperator};
 use gt_ir::{RequestId, SessionOrigin};
 use gt_net::dealer::{DealerLink, Wakeup};
+use gt_net::keys::Key;
 use gt_net::published::ServerAddress;
 use gt_net::{NetError, codec};
 
@@ -72,16 +73,22 @@ pub fn name() -> String {
     format!("{user}@{host}, process {}", std::process::id())
 }
 
-/// Checks that the key for the server at an address is one for operators. Does not connect.
+/// Checks that the key for the server at an address is one for operators, without connecting.
+/// Returns the user on whose sessions alone it operates, if it is a user's.
 ///
 /// # Errors
 /// It is for another role, or cannot be read.
-pub fn check_key(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<(), NetError> {
+pub fn check_key(
+    address: &str,
+    key_file: Option<&Path>,
+    insecure: bool,
+) -> Result<Option<String>, NetError> {
     let address = ServerAddress::parse(address)?;
-    match super::network::find_key(&address, key_file, insecure)? {
-        Some(key) => key.link(Role::Operator).map(drop),
-        None => Ok(()),
-    }
+    let Some(key) = super::network::find_key(&address, key_file, insecure)? else {
+        return Ok(None);
+    };
+    key.link(Role::Operator)?;
+    Ok(key.badge().map(|badge| badge.user.clone()))
 }
 
 /// Has the server at an address do something. Returns what was done, for people. The server's log
@@ -99,7 +106,8 @@ pub fn operate(
 ) -> Result<String, OperationError> {
     let address = ServerAddress::parse(address)?;
     let key = super::network::find_key(&address, key_file, insecure)?;
-    let hello = OperatorHello::new(name);
+    let badge = key.as_ref().and_then(Key::badge).cloned().map(Box::new);
+    let hello = OperatorHello { name, badge };
     let (mut link, _) = super::network::handshake(&address, key.as_ref(), insecure, hello)?;
     let (message, limit) = operation.message();
     link.send(&codec::encode(&message))?;
