@@ -7,7 +7,7 @@
 //!
 //! - [`listen`]: the address of the page. [`access`]: who may see it; `acting`: who may act;
 //!   [`secret`]: tokens and cookies.
-//! - [`actions`]: what operators do.
+//! - [`actions`]: what operators do. `body`: bodies of requests.
 //! - [`feed`]: one watcher for all readers. [`watched`]: the dispatcher that it watches.
 //! - `server`: connections and their limits; `routes`: what is served at which path.
 //! - `page`: the files of the page. `metrics`: the status as OpenMetrics.
@@ -17,6 +17,7 @@
 pub mod access;
 mod acting;
 pub mod actions;
+mod body;
 mod error;
 pub mod feed;
 pub mod listen;

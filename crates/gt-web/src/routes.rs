@@ -21,7 +21,7 @@ use crate::access::{AccessRules, Admission};
 use crate::acting;
 use crate::actions::{self, Actions};
 use crate::feed::{Latest, Subscription};
-use crate::{metrics, page};
+use crate::{body, metrics, page};
 
 /// The longest stream of updates: browsers then ask for another.
 pub const STREAM: Duration = Duration::from_secs(300);
@@ -73,20 +73,16 @@ async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     let is_public = matches!(path, "/healthz" | "/readyz") || page::is_public(path);
     let is_start = path == "/";
     let admission = site.access.check(request.method(), request.uri(), request.headers());
-    let mut response = match admission {
-        Admission::Refused(StatusCode::FORBIDDEN) => {
-            (StatusCode::FORBIDDEN, [(header::CONNECTION, "close")], OTHER_HOST).into_response()
-        }
-        Admission::Refused(status) => refusal(status),
-        Admission::Watcher => refusal(StatusCode::FORBIDDEN),
-        _ if is_public || admission == Admission::Granted => next.run(request).await,
-        _ => {
-            let status = match admission {
-                Admission::Wrong => site.access.delay().await,
-                _ => StatusCode::UNAUTHORIZED,
-            };
-            if is_start { (status, page::sign_in()).into_response() } else { refusal(status) }
-        }
+    let is_admitted = match admission {
+        Admission::Granted => true,
+        Admission::Unknown | Admission::Wrong => is_public,
+        Admission::Watcher | Admission::Refused(_) => false,
+    };
+    let mut response = if is_admitted {
+        next.run(request).await
+    } else {
+        body::discard(request.into_body()).await;
+        refuse(&site.access, admission, is_start).await
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -94,17 +90,32 @@ async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     response
 }
 
+async fn refuse(access: &AccessRules, admission: Admission, is_start: bool) -> Response {
+    let status = match admission {
+        Admission::Refused(status) => return refusal(status),
+        // A reader does not learn why.
+        Admission::Watcher => return (StatusCode::FORBIDDEN, LAST).into_response(),
+        Admission::Wrong => access.delay().await,
+        Admission::Granted | Admission::Unknown => StatusCode::UNAUTHORIZED,
+    };
+    if is_start { (status, page::sign_in()).into_response() } else { refusal(status) }
+}
+
+/// The header of the last answer of a connection.
+const LAST: [(HeaderName, &str); 1] = [(header::CONNECTION, "close")];
+
 /// What a person reads who uses a name of the machine that the page is not served under.
 const OTHER_HOST: &str = "This host or origin is not one that is served here.\n";
 
 /// Returns an answer that says no more than its status, after which the connection ends.
 fn refusal(status: StatusCode) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    match status {
+        StatusCode::FORBIDDEN => (status, LAST, OTHER_HOST).into_response(),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            (status, LAST, [(header::ALLOW, "GET, HEAD")]).into_response()
+        }
+        _ => (status, LAST).into_response(),
     }
-    (status, headers).into_response()
 }
 
 /// Exchanges a token for a cookie. The token arrives in a header, which other sites cannot send.

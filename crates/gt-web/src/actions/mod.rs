@@ -15,12 +15,12 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use gt::drivers::operate::OperatorRequest;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::acting::json;
+use crate::body::{self, BYTES, BadBody};
 
 pub use operator::{PageOperator, ServerOperator};
 
@@ -28,9 +28,6 @@ pub use operator::{PageOperator, ServerOperator};
 const RUNNING: usize = 8;
 /// The least time between the starts of two actions.
 const APART: Duration = Duration::from_millis(200);
-/// The bytes of a request, and the time for which they are awaited.
-const BYTES: usize = 4096;
-const READ: Duration = Duration::from_secs(5);
 
 /// Carries out the actions of one page, until it is dropped.
 pub struct Actions {
@@ -80,13 +77,14 @@ impl Actions {
         let answered = match self.places.clone().try_acquire_owned() {
             Ok(place) => self.answer(place, from, request).await,
             Err(_) => {
+                body::discard(request.into_body()).await;
                 let text = format!("{RUNNING} actions run already\n  hint: wait for one of them");
                 Err((StatusCode::TOO_MANY_REQUESTS, text))
             }
         };
         match answered {
             Ok(done) => json(&serde_json::json!({"done": done})).into_response(),
-            // What is left of the request is not read.
+            // What is left of a long request is not read.
             Err((status, error)) => {
                 let close = [(header::CONNECTION, "close")];
                 (status, close, json(&serde_json::json!({"error": error}))).into_response()
@@ -144,22 +142,22 @@ impl Actions {
 }
 
 /// Reads the body of a request.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, (StatusCode, String)> {
+async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, (StatusCode, String)> {
+    let bytes = body::read(body).await;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     let is_json = kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json");
     if !is_json {
         let text = "the type of the action's content is not 'application/json'";
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, text.into()));
     }
-    match tokio::time::timeout(READ, axum::body::to_bytes(body, BYTES)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => {
+    bytes.map_err(|error| match error {
+        BadBody::Broken => {
             let text = format!("the action is longer than {BYTES} bytes, or cannot be read");
-            Err((StatusCode::PAYLOAD_TOO_LARGE, text))
+            (StatusCode::PAYLOAD_TOO_LARGE, text)
         }
-        Err(_) => {
-            let text = format!("the action has not arrived within {} s", READ.as_secs());
-            Err((StatusCode::REQUEST_TIMEOUT, text))
+        BadBody::Late => {
+            let text = format!("the action has not arrived within {} s", body::WITHIN.as_secs());
+            (StatusCode::REQUEST_TIMEOUT, text)
         }
-    }
+    })
 }
