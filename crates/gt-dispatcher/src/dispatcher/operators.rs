@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gt_ir::WorkerId;
-use gt_ir::message::{OperatorHello, OperatorToServer, ServerToClient, ServerToOperator, Welcome};
+use gt_ir::message::{OperatorHello, OperatorToServer, ServerToOperator, Welcome};
 use gt_ir::nearest::nearest;
 
 use super::Dispatcher;
