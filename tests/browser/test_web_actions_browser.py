@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browsers import browser, needs_browser
-from processes import cluster, embedded_only, one_engine_only, program
+from processes import cluster, embedded_only, one_engine_only, start_program
 from web_pages import WebPage, acting_link_of_server, page_of_server
 
 pytestmark = [needs_browser, embedded_only, one_engine_only]
@@ -29,8 +29,13 @@ def acting_page(workers: int):
     with cluster(workers, "--web", "0", "--web-actions") as (address, processes):
         page = page_of_server(processes[0])
         link = acting_link_of_server(processes[0])
-        with program(address):
+        client = start_program("watching/loop", address)
+        try:
+            assert client.stdout.readline() == "at work\n"
             yield page, link, processes
+        finally:
+            client.kill()
+            client.communicate()
 
 
 def only_session(page: WebPage) -> dict:
