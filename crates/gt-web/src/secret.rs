@@ -102,6 +102,9 @@ pub fn new_cookie(name: &str, value: &Secret) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -117,6 +120,7 @@ mod tests {
             ("", false),
         ] {
             std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
             assert_eq!(Secret::read(&path).is_ok(), is_valid, "{text:?}");
         }
         let random = Secret::random();
