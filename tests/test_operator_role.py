@@ -1,4 +1,4 @@
-"""What operators do: end, pause and resume sessions of users, weigh users, revoke keys."""
+"""What operators do: end, pause and resume sessions, weigh users, revoke keys; and users do."""
 
 import signal
 import time
@@ -74,17 +74,56 @@ def test_operators_weigh_pause_resume_and_end(keys):
             program.wait()
 
 
-def test_users_may_not_operate(keys):
-    options, _, of_user = keys
+def test_users_operate_on_sessions_of_their_own_alone(keys):
+    options, operator, of_user = keys
     with cluster(1, *options, worker_options=options) as (address, _):
-        for command in (
-            ("weight", "ada", "3", "--server", address),
-            ("sessions", "pause", "--user", "ada", "--server", address),
-            ("sessions", "end", "#1", address, "--user", "ada"),
-        ):
-            done = run_gt(*command, GT_KEY=of_user("ada"))
+        program = counter(address, of_user("ada"))
+        try:
+            for command in (
+                ("weight", "ada", "3", "--server", address),
+                ("sessions", "pause", "--user", "bob", "--server", address),
+                ("sessions", "end", "#1", address, "--user", "bob"),
+                ("worker", "drain", "w0", "--server", address),
+            ):
+                done = run_gt(*command, GT_KEY=of_user("ada"))
+                assert done.returncode == 1, done
+                assert "the key is of the user 'ada', who may pause, resume and end" in done.stderr
+            pause = ("sessions", "pause", "--server", address, "#1")
+            resume = ("sessions", "resume", "--server", address, "#1")
+            done = run_gt(*pause, GT_KEY=of_user("bob"))
             assert done.returncode == 1, done
-            assert "this key is for a user, a key for an operator is needed" in done.stderr
+            assert "there is no session '#1' of user 'bob'" in done.stderr, done
+            assert "ada" not in done.stderr, done
+            done = run_gt(*pause, GT_KEY=of_user("ada"))
+            assert done.stdout.startswith("paused counter.py ada@"), done
+            count_within(program, 0.5)
+            assert count_within(program, 0.5) == 0
+            done = run_gt(*resume, GT_KEY=of_user("ada"))
+            assert done.stdout.startswith("resumed counter.py ada@"), done
+            assert count_within(program, 1) > 0
+            assert run_gt(*pause, *operator).returncode == 0
+            done = run_gt(*resume, GT_KEY=of_user("ada"))
+            assert done.returncode == 1, done
+            assert "an operator has paused the session counter.py ada@" in done.stderr, done
+            command = ("sessions", "end", "#1", address, "--user", "ada")
+            done = run_gt(*command, GT_KEY=of_user("ada"))
+            assert done.stdout.startswith("ended the session counter.py ada@"), done
+            _, errors = program.communicate(timeout=20)
+            assert "its user has ended it" in errors and "its user has paused" in errors
+        finally:
+            program.kill()
+            program.wait()
+
+
+def test_clients_and_watchers_may_not_operate(tmp_path, keys):
+    options, _, _ = keys
+    with cluster(0, *options) as (address, _):
+        for role in ("client", "watcher"):
+            key = tmp_path / f"{role}.key"
+            write_key(key, run_gt("key", "--role", role, "--of-file", options[1]).stdout)
+            done = run_gt("weight", "ada", "3", "--server", address, "--key-file", str(key))
+            assert done.returncode == 1, done
+            assert f"this key is for a {role}, a key for an operator is needed" in done.stderr
 
 
 def test_without_a_name_or_a_user_nothing_is_paused():

@@ -71,6 +71,14 @@ def _events(lines: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, json.loads(value)
 
 
+def acting_link_of_server(server: subprocess.Popen) -> str:
+    """Return the link for operators, which a server with `--web-actions` prints after the other."""
+    assert server.stdout is not None
+    line = next(server.stdout)
+    assert "to act:" in line, line
+    return str(line.split()[-1])
+
+
 def page_of_server(server: subprocess.Popen) -> WebPage:
     """Return the page of a server that was started with `--web 0`, from what it prints."""
     assert server.stdout is not None

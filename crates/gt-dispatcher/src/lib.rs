@@ -6,7 +6,7 @@
 //! - [`dispatcher`]: the state machine; routes messages to the parts below. [`peer`]: the other ends
 //!   of links, and what arrives from them and is sent to them; [`peers`]: all of them.
 //! - [`sessions`]: per-client state, in parts, and its phases; [`named`]: names of sessions, and what
-//!   they keep; [`numbers`]: how sessions and lanes are numbered; [`queue`]: batches not planned yet;
+//!   they keep; [`paused`]: who pauses them; [`numbers`]: how sessions and lanes are numbered; [`queue`]: batches not planned yet;
 //!   [`flow`]: credit for what is in flight; [`unread`]: values that a
 //!   client has not read; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
 //! - [`workers`]: per-worker state; [`drain`]: of a worker that is to end; [`scheduler`]: which session's batch is planned next;
@@ -38,6 +38,7 @@ mod named;
 mod numbers;
 mod observability;
 mod pages;
+mod paused;
 mod peer;
 mod peers;
 pub mod pipeline;

@@ -6,8 +6,8 @@ use gt_dispatcher::rules::Rules;
 use gt_dispatcher::{Dispatcher, FromPeer, History, JournalRecord, PeerId, ToPeer};
 use gt_ir::RequestId;
 use gt_ir::message::{
-    Badge, Goodbye, Hello, OperatorHello, OperatorToServer, ServerToClient, ServerToOperator,
-    ServerToWorker, Welcome, WorkerHello, WorkerToServer,
+    Attach, Badge, Goodbye, Hello, OperatorHello, OperatorToServer, ServerToClient,
+    ServerToOperator, ServerToWorker, Welcome, WorkerHello, WorkerToServer,
 };
 
 use crate::common::{Cluster, Program, client, worker};
@@ -29,13 +29,21 @@ fn send(
 
 /// Returns the answer to an operator's request.
 fn ask(cluster: &mut Cluster, message: OperatorToServer) -> Result<String, String> {
-    let out = send(&mut cluster.dispatcher, cluster.now, OPERATOR, message);
+    ask_as(cluster, OPERATOR, message)
+}
+
+fn ask_as(
+    cluster: &mut Cluster,
+    operator: PeerId,
+    message: OperatorToServer,
+) -> Result<String, String> {
+    let out = send(&mut cluster.dispatcher, cluster.now, operator, message);
     let answer = out.iter().find_map(|(_, message)| match message {
         ToPeer::Operator(ServerToOperator::Done { result, .. }) => Some(result.clone()),
         _ => None,
     });
     for (peer, message) in out {
-        if peer != OPERATOR {
+        if peer != operator {
             cluster.to_clients.push((peer, message));
         }
     }
@@ -286,5 +294,97 @@ fn pauses_and_weights_outlive_the_server() {
         assert_eq!(orders, Some((vec![("ada".into(), 7)], vec!["ada".into()])));
         // Its session has not returned.
         assert_eq!(ask(&mut second, resume).unwrap(), "resumed user 'ada', who has no session");
+    }
+}
+
+fn pause(user: Option<&str>, name: Option<&str>, is_paused: bool) -> OperatorToServer {
+    let (user, name) = (user.map(str::to_string), name.map(str::to_string));
+    OperatorToServer::Pause { request: RequestId(3), user, name, is_paused }
+}
+
+fn end(user: Option<&str>, name: &str) -> OperatorToServer {
+    let user = user.map(str::to_string);
+    OperatorToServer::EndSession { request: RequestId(4), user, name: name.into() }
+}
+
+/// A cluster with sessions of ada (#1) and bob (#2), and ada as an operator.
+fn with_users() -> (Cluster, PeerId) {
+    let mut cluster = cluster(1);
+    cluster.handle(PeerId::client(101), client("train".into(), badge("ada")));
+    cluster.handle(PeerId::client(102), client("train".into(), badge("bob")));
+    let ada = PeerId::operator(902);
+    let hello = OperatorHello { badge: badge("ada").map(Box::new), ..OperatorHello::new("ada") };
+    send(&mut cluster.dispatcher, Duration::ZERO, ada, Hello::Operator(hello));
+    (cluster, ada)
+}
+
+#[test]
+fn users_pause_resume_and_end_sessions_of_their_own_alone() {
+    let (mut cluster, ada) = with_users();
+    let weigh =
+        OperatorToServer::Weigh { request: RequestId(5), user: "ada".into(), weight: Some(9) };
+    for message in [weigh, drain("w1"), end(Some("bob"), "#2"), pause(Some("bob"), None, true)] {
+        let reason = ask_as(&mut cluster, ada, message).unwrap_err();
+        assert!(reason.starts_with("the key is of the user 'ada'"), "{reason}");
+        assert!(reason.contains("hint: the rest takes an operator's key"), "{reason}");
+    }
+    // Sessions of others are as unknown to them as if there were none.
+    let reason = ask_as(&mut cluster, ada, end(None, "#2")).unwrap_err();
+    assert!(
+        reason.contains("no session '#2' of user 'ada'") && !reason.contains("bob"),
+        "{reason}"
+    );
+    assert_eq!(cluster.goodbye(PeerId::client(102)), None);
+    let done = ask_as(&mut cluster, ada, pause(None, Some("#1"), true)).unwrap();
+    assert!(done.starts_with("paused train"), "{done}");
+    let done = ask_as(&mut cluster, ada, pause(Some("ada"), None, true)).unwrap();
+    assert_eq!(done, "it is paused already");
+    let done = ask_as(&mut cluster, ada, pause(Some("ada"), None, false)).unwrap();
+    assert!(done.starts_with("resumed train"), "{done}");
+    let done = ask_as(&mut cluster, ada, end(None, "#1")).unwrap();
+    assert!(done.starts_with("ended the session train"), "{done}");
+    assert_eq!(cluster.goodbye(PeerId::client(101)), Some("its user has ended it"));
+}
+
+#[test]
+fn users_do_not_resume_what_an_operator_has_paused() {
+    let (mut cluster, ada) = with_users();
+    // Also where they had paused it themselves before.
+    ask_as(&mut cluster, ada, pause(None, Some("#1"), true)).unwrap();
+    let done = ask(&mut cluster, pause(None, Some("#1"), true)).unwrap();
+    assert!(done.starts_with("paused train"), "{done}");
+    for name in [Some("#1"), None] {
+        let reason = ask_as(&mut cluster, ada, pause(None, name, false)).unwrap_err();
+        assert!(reason.starts_with("an operator has paused the session train"), "{reason}");
+    }
+    let done = ask_as(&mut cluster, ada, pause(None, Some("#1"), true)).unwrap();
+    assert_eq!(done, "it is paused already");
+    ask(&mut cluster, pause(None, Some("#1"), false)).unwrap();
+    // Operators resume what users have paused.
+    ask_as(&mut cluster, ada, pause(None, Some("#1"), true)).unwrap();
+    let done = ask(&mut cluster, pause(None, Some("#1"), false)).unwrap();
+    assert!(done.starts_with("resumed train"), "{done}");
+}
+
+#[test]
+fn a_session_cannot_pass_for_another_by_its_name() {
+    let mut cluster = cluster(1);
+    let (ada, eve) = (PeerId::client(101), PeerId::client(102));
+    cluster.handle(ada, client("train".into(), badge("ada")));
+    let label = cluster.welcome(ada).unwrap().name.clone();
+    assert!(label.ends_with(" #1"), "{label}");
+    for (number, name) in ["#1".to_string(), label.clone()].into_iter().enumerate() {
+        let eve = PeerId::client(eve.number + number as u64);
+        let mut hello = client("train".into(), badge("eve"));
+        let attach = Attach { name, or_create: true, take_over: false, token: None };
+        let Hello::Client(of) = &mut hello else { unreachable!("it is a client's") };
+        of.attach = Some(Box::new(attach));
+        cluster.handle(eve, hello);
+        assert!(cluster.welcome(eve).is_some(), "{:?}", cluster.goodbye(eve));
+    }
+    for given in ["#1", &label] {
+        let done = ask(&mut cluster, pause(None, Some(given), true)).unwrap();
+        assert_eq!(done, format!("paused {label}"));
+        ask(&mut cluster, pause(None, Some(given), false)).unwrap();
     }
 }

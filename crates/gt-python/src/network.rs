@@ -66,7 +66,8 @@ fn is_listening(py: Python<'_>, address: &str) -> PyResult<bool> {
 ///
 /// Args:
 ///     on_ready: called once the server listens, with the address at which it does, that at which
-///         others reach it, and the link that opens its web page, or None.
+///         others reach it, and the links that open its web page and by which operators act by it,
+///         or None.
 ///     is_stopped: called several times a second; a true result ends the server.
 ///     wants_reload: called several times a second; a true result reloads the policy file.
 ///     publish: a file to which it writes its address while it listens.
@@ -127,7 +128,8 @@ fn run_server(
     let page = page.map(|page| web::start(page, &options.address, key_file, insecure));
     let page = page.transpose()?;
     let link = page.as_ref().map(Page::link);
-    on_ready.call1((options.address.to_string(), address.to_string(), link))?;
+    let acting_link = page.as_ref().and_then(Page::acting_link);
+    on_ready.call1((options.address.to_string(), address.to_string(), link, acting_link))?;
     let asks = || {
         let Some(wants) = &wants_reload else { return Ok(false) };
         Python::attach(|py| wants.call0(py)?.is_truthy(py))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gt::drivers::operate::OperatorRequest;
+use gt::drivers::operate::{self, OperatorRequest};
 use gt_tools::find::WatchTarget;
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ fn operate(
             raised = Python::attach(|py| py.check_signals()).err();
             raised.is_some()
         };
-        gt_tools::operate::run(&target, operation, &mut interrupt)
+        gt_tools::operate::run(&target, operate::name(), operation, &mut interrupt)
     });
     match (done.map_err(to_python)?, raised) {
         (Some(done), _) => Ok(done),

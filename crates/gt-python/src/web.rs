@@ -1,13 +1,15 @@
 //! The web page of a dispatcher: `gt web`, and `gt server --web`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gt::net::address::Address;
 use gt_tools::find::WatchTarget;
+use gt_web::actions::ServerOperator;
 use gt_web::listen::ListenAddress;
 use gt_web::watched::WatchedDispatcher;
-use gt_web::{Page, PageOptions, WebError};
+use gt_web::{ActingOptions, Page, PageOptions, WebError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -29,6 +31,7 @@ fn to_python(error: WebError) -> PyErr {
         WebError::BadAddress { .. }
         | WebError::BadName { .. }
         | WebError::NotLoopback { .. }
+        | WebError::SameToken { .. }
         | WebError::BadToken { .. } => PyValueError::new_err(text),
     }
 }
@@ -44,13 +47,27 @@ pub struct WebOptions {
     allow_network: bool,
     #[pyo3(item)]
     token_file: Option<PathBuf>,
+    #[pyo3(item)]
+    has_actions: bool,
+    #[pyo3(item)]
+    operator_token_file: Option<PathBuf>,
 }
 
 impl WebOptions {
-    fn read(self) -> PyResult<PageOptions> {
-        let WebOptions { listen, names, allow_network, token_file } = self;
+    fn read(self) -> PyResult<(PageOptions, Option<OperatorTokenFile>)> {
+        let WebOptions { listen, names, allow_network, token_file, .. } = self;
         let listen = ListenAddress::parse(&listen).map_err(to_python)?;
-        Ok(PageOptions { listen, names, allow_network, token_file })
+        let operators = self.has_actions.then_some(OperatorTokenFile(self.operator_token_file));
+        Ok((PageOptions { listen, names, allow_network, token_file }, operators))
+    }
+}
+
+/// The file with the operators' token of a page that has actions; without a file, one is made.
+struct OperatorTokenFile(Option<PathBuf>);
+
+impl OperatorTokenFile {
+    fn acting(self, operator: ServerOperator) -> ActingOptions {
+        ActingOptions { token_file: self.0, operator: Arc::new(operator) }
     }
 }
 
@@ -63,7 +80,9 @@ pub fn start(
 ) -> PyResult<Page> {
     let address = Some(own_address(server).to_string());
     let target = WatchTarget { address, process: None, key_file, insecure };
-    Page::start(&options.read()?, WatchedDispatcher::new(target)).map_err(to_python)
+    let (options, operators) = options.read()?;
+    let acting = operators.map(|file| file.acting(ServerOperator::of_own_server(target.clone())));
+    Page::start(&options, WatchedDispatcher::new(target), acting).map_err(to_python)
 }
 
 /// Returns the address at which the machine itself reaches a server.
@@ -82,8 +101,10 @@ fn own_address(server: &Address) -> Address {
 /// Serve the page of a dispatcher until a signal arrives.
 ///
 /// Args:
-///     options: `listen`, `names`, `allow_network` and `token_file` of the page.
-///     on_ready: called once it is served, with the link that opens it.
+///     options: `listen`, `names`, `allow_network` and `token_file` of the page, `has_actions` and
+///         `operator_token_file`.
+///     on_ready: called once it is served, with the link that opens it, and the one by which
+///         operators act, or None.
 ///     is_stopped: called several times a second; a true result ends it.
 #[pyfunction]
 #[pyo3(signature = (options, on_ready, is_stopped, address=None, process=None, key_file=None, insecure=false))]
@@ -98,14 +119,19 @@ fn run_web(
     key_file: Option<PathBuf>,
     insecure: bool,
 ) -> PyResult<()> {
-    let options = options.read()?;
-    let mut watched = WatchedDispatcher::new(WatchTarget { address, process, key_file, insecure });
+    let (options, operators) = options.read()?;
+    let target = WatchTarget { address, process, key_file, insecure };
+    let mut watched = WatchedDispatcher::new(target.clone());
     let page = py.detach(|| {
         watched.check()?;
-        Page::start(&options, watched)
+        let acting = match operators {
+            Some(file) => Some(file.acting(ServerOperator::new(target)?)),
+            None => None,
+        };
+        Page::start(&options, watched, acting)
     });
     let page = page.map_err(to_python)?;
-    on_ready.call1((page.link(),))?;
+    on_ready.call1((page.link(), page.acting_link()))?;
     until_signal(py, is_stopped, |stop| {
         while !stop() {
             std::thread::sleep(LOOK);

@@ -54,7 +54,7 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
         Waits::Nothing => writeln!(out, "{name} waits for nothing: all that it sent is done."),
         Waits::Workers => writeln!(out, "{name} waits for a worker: none is connected."),
         Waits::Operator => {
-            writeln!(out, "{name} waits for an operator, who has paused it (`gt sessions resume`).")
+            writeln!(out, "{name} is paused, by an operator or its user (`gt sessions resume`).")
         }
         Waits::Room => writeln!(
             out,

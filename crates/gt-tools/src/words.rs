@@ -94,9 +94,7 @@ pub fn asker_waits(status: &Status) -> String {
     let to_run = format!("{} of this session's instructions are not done", mine.open);
     match &mine.waits {
         Waits::Nothing => "the answer is on its way".into(),
-        Waits::Operator => {
-            "an operator has paused the session: it goes on when they resume it".into()
-        }
+        Waits::Operator => "the session is paused: it continues when it is resumed".into(),
         Waits::Workers => {
             "no worker is connected\n  hint: start one with `gt worker --address HOST:PORT`".into()
         }

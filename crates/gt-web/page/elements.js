@@ -23,8 +23,9 @@ function setAttribute(of, name, value) {
  * Makes a table whose rows stay the same elements while their texts change.
  *
  * A column has a `title` and a function `text` of a row; with `link`, a function of a row, the text
- * is a link; with `part`, a fraction of 1, a bar is drawn beside it. `kind` is `number`, which is
- * aligned, or `short`, which is not broken into lines.
+ * is a link; with `part`, a fraction of 1, a bar is drawn beside it; with `actions`, there are buttons
+ * in its place for the row, which `name` names. `kind` is `number`, which is aligned, `short`, which
+ * is not broken into lines, or `act`, which only those see who may act.
  */
 export function table(caption, columns, key, none) {
   // On phones rows are blocks, which would not be a table for screen readers without roles.
@@ -45,9 +46,16 @@ export function table(caption, columns, key, none) {
       const cell = element('td', {
         role: 'cell', 'data-title': column.title, class: column.kind,
       }, ...(bar ? [bar] : []), text);
+      const buttons = (column.actions ?? []).map((action) => {
+        const button = element('button', { type: 'button', 'aria-label': `${action.title} ${column.name(of)}` }, action.title);
+        button.addEventListener('click', () => action.press(row.of));
+        button.hidden = action.isFor ? !action.isFor(of) : false;
+        return button;
+      });
+      cell.append(...buttons);
       return { cell, text, bar };
     });
-    const row = { cells, node: element('tr', { role: 'row' }, ...cells.map(({ cell }) => cell)) };
+    const row = { of, cells, node: element('tr', { role: 'row' }, ...cells.map(({ cell }) => cell)) };
     rows.set(key(of), row);
     return row;
   }
@@ -62,6 +70,7 @@ export function table(caption, columns, key, none) {
     }
     list.forEach((of, place) => {
       const row = rows.get(key(of)) ?? add(of);
+      row.of = of;
       columns.forEach((column, at) => {
         const { text, bar, cell } = row.cells[at];
         setText(text, column.text(of));

@@ -1,5 +1,6 @@
 // The page: a header with links to the views, and one view at a time.
 
+import { begin } from './actions.js';
 import { element, setText } from './elements.js';
 import { History } from './history.js';
 import { listen } from './live.js';
@@ -63,6 +64,7 @@ function say(text, isBad) {
 
 document.getElementById('skip').addEventListener('click', () => content.querySelector('h2').focus());
 addEventListener('hashchange', show);
+begin();
 show();
 say('Waiting for the first status', false);
 listen({

@@ -1,13 +1,13 @@
-// Exchanges the token, which is in the link or typed, for a cookie. The token is sent in a header:
-// it reaches no log, no history and no other site.
+// Signs in with the token, which is in the link or typed.
+
+import { exchange, tokenInAddress } from './exchange.js';
 
 const said = document.getElementById('said');
 const RELOADED = 'signed-in';
 
 async function signIn(token) {
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
   try {
-    const answer = await fetch('/sign-in', { headers, cache: 'no-store' });
+    const answer = await exchange(token);
     if (answer.ok) reload();
     else if (answer.status === 429) said.textContent = 'Too many wrong tokens: try again in a moment.';
     else if (token) said.textContent = 'This token is not valid: it may be that of an earlier start.';
@@ -29,7 +29,8 @@ document.getElementById('form').addEventListener('submit', (event) => {
   signIn(document.getElementById('token').value.trim());
 });
 
-const token = new URLSearchParams(location.hash.slice(1)).get('token');
+const { watch, act } = tokenInAddress();
+const token = act ?? watch;
 if (token) history.replaceState(null, '', '/');
 // Without a token, too: a browser that comes from another site has not sent its cookie yet.
 signIn(token);

@@ -1,84 +1,19 @@
 //! Who may see the page: its token, the cookie that replaces it, and requests of other sites.
 
-use std::fmt::Write;
-use std::hint::black_box;
-use std::io::Read;
-use std::path::Path;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use gt::net::private;
+use axum::response::{IntoResponse, Response};
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::error::WebError;
+use crate::acting::{self, ActingRules};
 use crate::listen::ServedHosts;
+use crate::secret::{Secret, bearer, cookies_named, new_cookie};
 
 /// The time for which a wrong token is answered, one after the other.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The number of wrong tokens that wait for their answer; others are refused at once.
 const WAITING: usize = 16;
-/// What a browser keeps a cookie for.
-const COOKIE_SECONDS: u32 = 30 * 86_400;
-
-/// A secret text, which is compared in constant time and never shown by `Debug`.
-#[derive(Clone)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Makes one of 128 random bits.
-    pub fn random() -> Secret {
-        let mut bytes = [0u8; 16];
-        getrandom::fill(&mut bytes).expect("the system gives random bytes");
-        let hex = bytes.iter().fold(String::new(), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
-        Secret(hex)
-    }
-
-    /// Reads one from a file, which holds nothing else.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has another content.
-    pub fn read(path: &Path) -> Result<Secret, WebError> {
-        let shown = path.display().to_string();
-        let unreadable = |error| WebError::TokenFile { path: shown.clone(), error };
-        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(WebError::BadToken { path: shown });
-        }
-        private::named_file(path)?;
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        let mut text = String::new();
-        file.take(1024).read_to_string(&mut text).map_err(unreadable)?;
-        let text = text.trim();
-        let is_valid = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-        match (16..=256).contains(&text.len()) && text.chars().all(is_valid) {
-            true => Ok(Secret(text.to_string())),
-            false => Err(WebError::BadToken { path: shown }),
-        }
-    }
-
-    /// The text, which only its owner may see.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    fn is(&self, given: &str) -> bool {
-        let (own, given) = (self.0.as_bytes(), given.as_bytes());
-        let differs = own
-            .iter()
-            .zip(given)
-            .fold(own.len() ^ given.len(), |sum, (a, b)| black_box(sum | usize::from(a ^ b)));
-        differs == 0
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
 
 /// What the rules say about a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +24,8 @@ pub enum Admission {
     Unknown,
     /// It has another token or cookie.
     Wrong,
+    /// It may see the page, and asks to act.
+    Watcher,
     /// Whoever sent it may not have an answer.
     Refused(StatusCode),
 }
@@ -100,6 +37,8 @@ pub struct AccessRules {
     /// Not the token: other programs on this machine at which a browser looks receive it, too.
     cookie: Secret,
     cookie_name: String,
+    /// Without them, no reader may act.
+    acting: Option<ActingRules>,
     hosts: ServedHosts,
     waiting: Semaphore,
     gate: Mutex<()>,
@@ -107,12 +46,18 @@ pub struct AccessRules {
 
 impl AccessRules {
     /// The rules of a page at a port.
-    pub fn new(token: Secret, hosts: ServedHosts, port: u16) -> AccessRules {
+    pub fn new(
+        token: Secret,
+        acting: Option<ActingRules>,
+        hosts: ServedHosts,
+        port: u16,
+    ) -> AccessRules {
         AccessRules {
             token,
             cookie: Secret::random(),
             // Cookies are shared by all ports of a host.
             cookie_name: format!("gt_web_{port}"),
+            acting,
             hosts,
             waiting: Semaphore::new(WAITING),
             gate: Mutex::new(()),
@@ -124,26 +69,61 @@ impl AccessRules {
         if !self.is_for_us(uri, headers) {
             return Admission::Refused(StatusCode::FORBIDDEN);
         }
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return Admission::Refused(StatusCode::METHOD_NOT_ALLOWED);
+        let reader = self.check_reader(headers);
+        match (&self.acting, matches!(*method, Method::GET | Method::HEAD)) {
+            // A reader who guesses the operators' token is as slow as a stranger.
+            (Some(acting), true) if reader == Admission::Granted && acting::is_about(uri) => {
+                if self.is_guess(acting, headers) { Admission::Wrong } else { reader }
+            }
+            (_, true) => reader,
+            (Some(acting), false) if acting::is_action(method, uri) => match reader {
+                _ if !acting::is_from_page(headers) => Admission::Refused(StatusCode::FORBIDDEN),
+                Admission::Granted if acting.may_act(headers) => Admission::Granted,
+                Admission::Granted if self.is_guess(acting, headers) => Admission::Wrong,
+                Admission::Granted => Admission::Watcher,
+                other => other,
+            },
+            (_, false) => Admission::Refused(StatusCode::METHOD_NOT_ALLOWED),
         }
-        let (cookies, bearer) = (self.cookies(headers), bearer(headers));
-        let has_right_cookie = cookies.iter().any(|given| self.cookie.is(given));
-        match (has_right_cookie || self.is_token(bearer), cookies.is_empty() && bearer.is_none()) {
+    }
+
+    /// The rules for readers. Operators are readers, too.
+    fn check_reader(&self, headers: &HeaderMap) -> Admission {
+        let bearer = bearer(headers);
+        let acting = self.acting.as_ref();
+        let mut cookies = cookies_named(headers, &self.cookie_name).peekable();
+        let has_none = bearer.is_none()
+            && cookies.peek().is_none()
+            && !acting.is_some_and(|acting| acting.has_any_cookie(headers));
+        let is_right = bearer.is_some_and(|given| self.is_any_token(given))
+            || cookies.any(|given| self.cookie.is(given))
+            || acting.is_some_and(|acting| acting.has_cookie(headers));
+        match (is_right, has_none) {
             (true, _) => Admission::Granted,
             (false, true) => Admission::Unknown,
             (false, false) => Admission::Wrong,
         }
     }
 
-    /// Returns the cookie to set, if a request has the token itself.
-    pub fn cookie_for(&self, headers: &HeaderMap) -> Option<String> {
-        let AccessRules { cookie, cookie_name, .. } = self;
-        self.is_token(bearer(headers)).then(|| {
-            let value = cookie.text();
-            format!(
-                "{cookie_name}={value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
-            )
+    /// Returns whether a reader who may not act has tried a token, a cookie or a proof.
+    fn is_guess(&self, acting: &ActingRules, headers: &HeaderMap) -> bool {
+        let has_other_token = bearer(headers).is_some_and(|given| !self.is_any_token(given));
+        !acting.may_act(headers) && (has_other_token || acting.is_guess(headers))
+    }
+
+    /// Returns whether the sender of a request may act.
+    pub fn may_act(&self, headers: &HeaderMap) -> bool {
+        self.acting.as_ref().is_some_and(|acting| acting.may_act(headers))
+    }
+
+    /// Returns the answer to a sign-in, if a request has a token itself.
+    pub fn sign_in(&self, headers: &HeaderMap) -> Option<Response> {
+        if let Some(answer) = self.acting.as_ref().and_then(|acting| acting.sign_in(headers)) {
+            return Some(answer);
+        }
+        bearer(headers).filter(|given| self.token.is(given)).map(|_| {
+            let cookie = [(header::SET_COOKIE, new_cookie(&self.cookie_name, &self.cookie))];
+            (StatusCode::NO_CONTENT, cookie).into_response()
         })
     }
 
@@ -158,8 +138,9 @@ impl AccessRules {
         StatusCode::UNAUTHORIZED
     }
 
-    fn is_token(&self, bearer: Option<&str>) -> bool {
-        bearer.is_some_and(|given| self.token.is(given))
+    fn is_any_token(&self, given: &str) -> bool {
+        let is_operators = self.acting.as_ref().is_some_and(|acting| acting.is_token(given));
+        self.token.is(given) || is_operators
     }
 
     /// Returns whether a browser sent a request for the page, not for another site that leads here
@@ -180,27 +161,12 @@ impl AccessRules {
             && headers.get_all(header::ORIGIN).iter().all(is_origin)
             && !is_embedded(headers)
     }
-
-    /// The values of our cookie.
-    fn cookies<'a>(&self, headers: &'a HeaderMap) -> Vec<&'a str> {
-        let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let each =
-            all.flat_map(|value| value.split(';')).filter_map(|of| of.trim().split_once('='));
-        each.filter(|(name, _)| *name == self.cookie_name).map(|(_, value)| value).collect()
-    }
 }
 
 /// Returns whether an origin, as `http://127.0.0.1:8265`, is the host of a request.
 fn is_origin_of(origin: &str, host: &str) -> bool {
     let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     own.is_some_and(|own| own.eq_ignore_ascii_case(host))
-}
-
-/// The token in `Authorization: Bearer TOKEN`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Returns whether a page of another origin, as at another port of this machine, has made the
@@ -213,16 +179,13 @@ fn is_embedded(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt;
-
     use axum::http::HeaderValue;
 
     use super::*;
 
     fn access() -> AccessRules {
         let hosts = ServedHosts::new("127.0.0.1:8265".parse().unwrap(), &[]).unwrap();
-        AccessRules::new(Secret("0123456789abcdef".into()), hosts, 8265)
+        AccessRules::new(Secret::of("0123456789abcdef"), None, hosts, 8265)
     }
 
     fn check(access: &AccessRules, method: &str, headers: &[(&'static str, &str)]) -> Admission {
@@ -280,26 +243,5 @@ mod tests {
         }
         let link = [HOST, token, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
         assert_eq!(check(&access, "GET", &link), Admission::Granted);
-    }
-
-    #[test]
-    fn a_token_file_holds_one_token() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        let missing = Secret::read(&path).unwrap_err().to_string();
-        assert!(missing.contains("token file"), "{missing}");
-        for (text, is_valid) in [
-            ("0123456789abcdef\n", true),
-            ("short", false),
-            ("0123456789 abcdef", false),
-            ("", false),
-        ] {
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-            assert_eq!(Secret::read(&path).is_ok(), is_valid, "{text:?}");
-        }
-        let random = Secret::random();
-        assert!(random.text().len() == 32 && !random.is(Secret::random().text()));
-        assert_eq!(format!("{random:?}"), "Secret(..)");
     }
 }

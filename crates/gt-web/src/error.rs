@@ -37,6 +37,11 @@ pub enum WebError {
     )]
     BadToken { path: String },
 
+    #[error(
+        "the operators' token file {path} has the token of the page itself\n  hint: everyone who sees the page could act; write another token into it"
+    )]
+    SameToken { path: String },
+
     #[error("the page's thread cannot start: {0}")]
     Thread(io::Error),
 

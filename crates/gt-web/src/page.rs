@@ -18,6 +18,8 @@ const FILES: &[(&str, &str, &[u8])] = &files![
     HTML "index.html",
     STYLE "style.css",
     SCRIPT "main.js",
+    SCRIPT "actions.js",
+    SCRIPT "ask.js",
     SCRIPT "live.js",
     SCRIPT "history.js",
     SCRIPT "chart.js",
@@ -36,6 +38,7 @@ const FILES: &[(&str, &str, &[u8])] = &files![
 /// What strangers get, too: how to sign in, and nothing about GT.
 const PUBLIC: &[(&str, &str, &[u8])] = &files![
     SCRIPT "sign-in.js",
+    SCRIPT "exchange.js",
     ICON "icon.svg",
 ];
 

@@ -1,6 +1,7 @@
 //! What is served at which path, and the headers of every answer.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,8 +18,10 @@ use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::watch;
 
 use crate::access::{AccessRules, Admission};
+use crate::acting;
+use crate::actions::{self, Actions};
 use crate::feed::{Latest, Subscription};
-use crate::{metrics, page};
+use crate::{body, metrics, page};
 
 /// The longest stream of updates: browsers then ask for another.
 pub const STREAM: Duration = Duration::from_secs(300);
@@ -43,17 +46,20 @@ const HEADERS: [(HeaderName, &str); 7] = [
 struct Site {
     access: AccessRules,
     feed: Subscription,
+    /// What operators do; nothing without them.
+    actions: Option<Actions>,
 }
 
 type Shared = State<Arc<Site>>;
 
 /// The paths of a page.
-pub fn router(access: AccessRules, feed: Subscription) -> Router {
-    let site = Arc::new(Site { access, feed });
+pub fn router(access: AccessRules, feed: Subscription, actions: Option<Actions>) -> Router {
+    let site = Arc::new(Site { access, feed, actions });
     Router::new()
-        .route("/sign-in", get(sign_in))
+        .route(acting::SIGN_IN, get(sign_in))
         .route("/events", get(events))
         .route("/metrics", get(metrics))
+        .route(acting::PATH, get(list_actions).post(act))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .fallback(file)
@@ -67,16 +73,16 @@ async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     let is_public = matches!(path, "/healthz" | "/readyz") || page::is_public(path);
     let is_start = path == "/";
     let admission = site.access.check(request.method(), request.uri(), request.headers());
-    let mut response = match admission {
-        Admission::Refused(status) => refusal(status),
-        _ if is_public || admission == Admission::Granted => next.run(request).await,
-        _ => {
-            let status = match admission {
-                Admission::Wrong => site.access.delay().await,
-                _ => StatusCode::UNAUTHORIZED,
-            };
-            if is_start { (status, page::sign_in()).into_response() } else { refusal(status) }
-        }
+    let is_admitted = match admission {
+        Admission::Granted => true,
+        Admission::Unknown | Admission::Wrong => is_public,
+        Admission::Watcher | Admission::Refused(_) => false,
+    };
+    let mut response = if is_admitted {
+        next.run(request).await
+    } else {
+        body::discard(request.into_body()).await;
+        refuse(&site.access, admission, is_start).await
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -84,30 +90,65 @@ async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     response
 }
 
+async fn refuse(access: &AccessRules, admission: Admission, is_start: bool) -> Response {
+    let status = match admission {
+        Admission::Refused(status) => return refusal(status),
+        // A reader does not learn why.
+        Admission::Watcher => return (StatusCode::FORBIDDEN, LAST).into_response(),
+        Admission::Wrong => access.delay().await,
+        Admission::Granted | Admission::Unknown => StatusCode::UNAUTHORIZED,
+    };
+    if is_start { (status, page::sign_in()).into_response() } else { refusal(status) }
+}
+
+/// The header of the last answer of a connection.
+const LAST: [(HeaderName, &str); 1] = [(header::CONNECTION, "close")];
+
 /// What a person reads who uses a name of the machine that the page is not served under.
 const OTHER_HOST: &str = "This host or origin is not one that is served here.\n";
 
 /// Returns an answer that says no more than its status, after which the connection ends.
 fn refusal(status: StatusCode) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    match status {
+        StatusCode::FORBIDDEN => (status, LAST, OTHER_HOST).into_response(),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            (status, LAST, [(header::ALLOW, "GET, HEAD")]).into_response()
+        }
+        _ => (status, LAST).into_response(),
     }
-    let body = if status == StatusCode::FORBIDDEN { OTHER_HOST } else { "" };
-    (status, headers, body).into_response()
 }
 
-/// Exchanges the token for a cookie. The token arrives in a header, which other sites cannot send.
+/// Exchanges a token for a cookie. The token arrives in a header, which other sites cannot send.
 async fn sign_in(State(site): Shared, headers: HeaderMap) -> Response {
-    let cookie = site.access.cookie_for(&headers);
-    let cookie = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok());
-    let headers = cookie.map(|cookie| [(header::SET_COOKIE, cookie)]);
-    (StatusCode::NO_CONTENT, headers.map_or_else(HeaderMap::new, |of| of.into_iter().collect()))
-        .into_response()
+    site.access.sign_in(&headers).unwrap_or_else(|| StatusCode::NO_CONTENT.into_response())
 }
 
-/// Whether a connection has a reader of updates, which takes long.
+async fn list_actions(State(site): Shared, headers: HeaderMap) -> Response {
+    let actions = site.actions.as_ref().filter(|_| site.access.may_act(&headers));
+    actions.map_or_else(actions::none, Actions::list)
+}
+
+/// Does what an operator asks; `guard` has checked that it is one.
+async fn act(
+    State(site): Shared,
+    from: Option<Extension<ReaderAddress>>,
+    takes_long: Option<Extension<HasUpdates>>,
+    request: Request,
+) -> Response {
+    if let Some(Extension(takes_long)) = takes_long {
+        takes_long.0.store(true, Ordering::Relaxed);
+    }
+    match &site.actions {
+        Some(actions) => actions.serve(from.map(|Extension(from)| from.0), request).await,
+        None => refusal(StatusCode::METHOD_NOT_ALLOWED),
+    }
+}
+
+/// The address at the other end of a connection: of a reader, or of a reverse proxy.
+#[derive(Clone, Copy)]
+pub struct ReaderAddress(pub IpAddr);
+
+/// Whether a connection has a reader of updates, or an action, which take long.
 #[derive(Clone, Default)]
 pub struct HasUpdates(Arc<AtomicBool>);
 

@@ -15,11 +15,14 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::access::{AccessRules, Secret};
+use crate::access::AccessRules;
+use crate::acting::ActingRules;
+use crate::actions::{Actions, PageOperator};
 use crate::error::WebError;
 use crate::feed::{Feed, StatusSource};
 use crate::listen::{ListenAddress, ServedHosts};
-use crate::routes::{self, HasUpdates};
+use crate::routes::{self, HasUpdates, ReaderAddress};
+use crate::secret::Secret;
 
 /// The number of connections; others wait until one ends.
 const CONNECTIONS: usize = 256;
@@ -49,22 +52,34 @@ pub struct PageOptions {
     pub token_file: Option<PathBuf>,
 }
 
+/// Who acts by a page, and how.
+pub struct ActingOptions {
+    /// A file with the operators' token. Without it, one is made.
+    pub token_file: Option<PathBuf>,
+    pub operator: Arc<dyn PageOperator>,
+}
+
 /// A page while it is served: until it is dropped.
 #[derive(Debug)]
 pub struct Page {
     address: SocketAddr,
     link: String,
+    acting_link: Option<String>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     _feed: Feed,
 }
 
 impl Page {
-    /// Serves the page of a source.
+    /// Serves the page of a source, by which operators may act if `acting` says how.
     ///
     /// # Errors
     /// The address cannot be used, or an option is not valid.
-    pub fn start(options: &PageOptions, source: impl StatusSource) -> Result<Page, WebError> {
+    pub fn start(
+        options: &PageOptions,
+        source: impl StatusSource,
+        acting: Option<ActingOptions>,
+    ) -> Result<Page, WebError> {
         let listener = options.listen.bind(options.allow_network)?;
         let address = listener.local_addr().map_err(WebError::Thread)?;
         let shown = link_host(address);
@@ -77,10 +92,15 @@ impl Page {
         let hosts = ServedHosts::new(address, &names)?;
         let token = options.token_file.as_deref().map(Secret::read).transpose()?;
         let secret = token.clone().unwrap_or_else(Secret::random);
-        let link = link(&shown, token.is_none().then(|| secret.text()));
-        let access = AccessRules::new(secret, hosts, address.port());
+        let link = link(&shown, "token", token.is_none().then(|| secret.text()));
+        let acting = acting.map(|acting| Acting::new(acting, &shown, &secret, address.port()));
+        let (acting_link, rules, actions) = match acting.transpose()? {
+            Some(Acting { link, rules, actions }) => (link, Some(rules), Some(actions)),
+            None => (None, None, None),
+        };
+        let access = AccessRules::new(secret, rules, hosts, address.port());
         let feed = Feed::start(source).map_err(WebError::Thread)?;
-        let router = routes::router(access, feed.subscription());
+        let router = routes::router(access, feed.subscription(), actions);
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("gt-web".into());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -94,7 +114,7 @@ impl Page {
             });
         };
         let thread = Some(builder.spawn(serve).map_err(WebError::Thread)?);
-        Ok(Page { address, link, stop: Some(stop), thread, _feed: feed })
+        Ok(Page { address, link, acting_link, stop: Some(stop), thread, _feed: feed })
     }
 
     /// The address at which it listens.
@@ -105,6 +125,38 @@ impl Page {
     /// The link that opens it, with the token unless that is in a file.
     pub fn link(&self) -> &str {
         &self.link
+    }
+
+    /// The link by which operators act, if there is one, unless their token is in a file.
+    pub fn acting_link(&self) -> Option<&str> {
+        self.acting_link.as_deref()
+    }
+}
+
+/// What a page has for its operators.
+struct Acting {
+    link: Option<String>,
+    rules: ActingRules,
+    actions: Actions,
+}
+
+impl Acting {
+    fn new(
+        options: ActingOptions,
+        host: &str,
+        other: &Secret,
+        port: u16,
+    ) -> Result<Acting, WebError> {
+        let token = options.token_file.as_deref().map(Secret::read).transpose()?;
+        if let Some(path) =
+            options.token_file.filter(|_| token.as_ref().is_some_and(|of| of.is(other.text())))
+        {
+            return Err(WebError::SameToken { path: path.display().to_string() });
+        }
+        let secret = token.clone().unwrap_or_else(Secret::random);
+        let link = token.is_none().then(|| link(host, "act", Some(secret.text())));
+        let rules = ActingRules::new(secret, port);
+        Ok(Acting { link, rules, actions: Actions::new(options.operator) })
     }
 }
 
@@ -120,9 +172,9 @@ impl Drop for Page {
 
 /// Returns the link of a page. What follows `#` is not sent by browsers: no log and no other site
 /// gets to see it.
-fn link(host: &str, token: Option<&str>) -> String {
+fn link(host: &str, name: &str, token: Option<&str>) -> String {
     match token {
-        Some(token) => format!("http://{host}/#token={token}"),
+        Some(token) => format!("http://{host}/#{name}={token}"),
         None => format!("http://{host}/"),
     }
 }
@@ -141,8 +193,8 @@ async fn accept(listener: TcpListener, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     while let Ok(place) = places.clone().acquire_owned().await {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let router = router.clone();
+            Ok((stream, from)) => {
+                let router = router.clone().layer(Extension(ReaderAddress(from.ip())));
                 tokio::spawn(async move {
                     serve(stream, router).await;
                     drop(place);

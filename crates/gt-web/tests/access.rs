@@ -4,8 +4,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use gt_web::access::Secret;
 use gt_web::listen::ListenAddress;
+use gt_web::secret::Secret;
 
 use crate::http::{get, get_as_owner, send, token};
 use crate::source::{serve, serve_with};

@@ -42,7 +42,11 @@ pub fn token(page: &Page) -> &str {
 pub fn send(page: &Page, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
     let lines: String =
         headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let request = format!("{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n");
+    answer_to(page, &format!("{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"))
+}
+
+/// Sends a request, and returns the answer.
+pub fn answer_to(page: &Page, request: &str) -> Answer {
     let mut stream = connect(page.address());
     stream.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();

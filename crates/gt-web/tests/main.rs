@@ -1,6 +1,7 @@
 //! The page as browsers, scripts and strangers meet it, over HTTP.
 
 mod access;
+mod actions;
 mod hostile;
 mod http;
 mod metrics;

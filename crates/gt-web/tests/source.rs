@@ -12,7 +12,7 @@ use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_web::feed::StatusSource;
 use gt_web::listen::ListenAddress;
-use gt_web::{Page, PageOptions};
+use gt_web::{ActingOptions, Page, PageOptions, WebError};
 
 /// What a test sees of the dispatcher, and decides.
 #[derive(Default)]
@@ -135,13 +135,26 @@ pub fn serve() -> (Page, Arc<Dispatcher>) {
 
 /// Serves a page with other options.
 pub fn serve_with(change: impl FnOnce(&mut PageOptions)) -> (Page, Arc<Dispatcher>) {
-    let listen = ListenAddress::parse("0").unwrap();
-    let mut options =
-        PageOptions { listen, names: Vec::new(), allow_network: false, token_file: None };
+    let mut options = page_options();
     change(&mut options);
+    let (page, dispatcher) = start(&options, None);
+    (page.unwrap(), dispatcher)
+}
+
+/// The options of a page at any port.
+pub fn page_options() -> PageOptions {
+    let listen = ListenAddress::parse("0").unwrap();
+    PageOptions { listen, names: Vec::new(), allow_network: false, token_file: None }
+}
+
+/// Serves a page with operators, if there are any.
+pub fn start(
+    options: &PageOptions,
+    acting: Option<ActingOptions>,
+) -> (Result<Page, WebError>, Arc<Dispatcher>) {
     let dispatcher = Arc::new(Dispatcher::default());
     dispatcher.sessions.store(2, Ordering::SeqCst);
-    (Page::start(&options, Fake(dispatcher.clone())).unwrap(), dispatcher)
+    (Page::start(options, Fake(dispatcher.clone()), acting), dispatcher)
 }
 
 /// Waits until a condition holds, for a limited time.

@@ -41,8 +41,8 @@ def _end(arguments: list[str]) -> int:
     parser.add_argument("--token", help="the token of a private session")
     parser.add_argument(
         "--user",
-        help="end a session of this user, as an operator: also one without a name, by its label or "
-        "number",
+        help="end a session of this user, as an operator or as the user: also one without a name, "
+        "by its label or number",
     )
     add_options(parser)
     args = parser.parse_intermixed_args(arguments)
@@ -64,7 +64,7 @@ def _pause(command: str, arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=f"gt sessions {command}",
         description="Pause sessions, whose programs then wait, or resume them. With keys, this "
-        "takes an operator's key.",
+        "takes an operator's key, or that of the sessions' user.",
     )
     parser.add_argument("name", nargs="?", help="the session's name, label or number")
     parser.add_argument("--user", help="the session's user; without a name, all of the user's")

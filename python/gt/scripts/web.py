@@ -5,7 +5,7 @@ import sys
 
 from gt import _gt
 from gt._processes import stop_at_signals
-from gt.scripts._page import add_page_options, page_options
+from gt.scripts._page import add_page_options, check_page_options, page_options
 from gt.scripts._target import add_options, read_options
 
 
@@ -26,11 +26,14 @@ def main(argv: list[str] | None = None) -> int:
     add_page_options(parser)
     add_options(parser)
     args = parser.parse_args(argv)
+    check_page_options(parser, args)
     target = read_options(parser, args)
     is_stopped = stop_at_signals()
 
-    def ready(link: str) -> None:
+    def ready(link: str, acting_link: str | None) -> None:
         print(f"gt web: {link}", flush=True)
+        if acting_link is not None:
+            print(f"  to act:  {acting_link}", flush=True)
 
     try:
         _gt.run_web(page_options(args, args.listen), ready, is_stopped, **target)

@@ -19,7 +19,7 @@ from gt._processes import (
     stop_at_signals,
 )
 from gt.engines.gpus import has_traces
-from gt.scripts._page import add_page_options, page_options
+from gt.scripts._page import add_page_options, check_page_options, page_options
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -140,8 +140,13 @@ def main(argv: list[str] | None = None) -> int:
     )
     add_page_options(parser)
     args = parser.parse_args(argv)
-    if args.web is None and (args.web_name or args.web_token_file or args.insecure_web):
-        parser.error("--web-name, --web-token-file and --insecure-web need --web 8265")
+    if args.web is None and (
+        args.web_name or args.web_token_file or args.insecure_web or args.web_actions
+    ):
+        parser.error(
+            "--web-name, --web-token-file, --web-actions and --insecure-web need --web 8265"
+        )
+    check_page_options(parser, args)
     if not args.ipc and not 0 <= args.port <= 65535:
         parser.error(f"the port is {args.port}, expected 0 to 65535")
     args.key_file = named_key_file(args.key_file)
@@ -160,10 +165,12 @@ def main(argv: list[str] | None = None) -> int:
     workers: list[subprocess.Popen[bytes]] = []
     is_stopping = threading.Event()
 
-    def ready(address: str, published: str, link: str | None) -> None:
+    def ready(address: str, published: str, link: str | None, acting_link: str | None) -> None:
         print(f"gt server: listening at {address}\n{_how_to_connect(args, published)}", flush=True)
         if link is not None:
             print(f"  a browser:  {link}", flush=True)
+        if acting_link is not None:
+            print(f"  to act:     {acting_link}", flush=True)
         if args.workers > len(gpus):
             print(
                 f"  --workers {args.workers} starts none: start each with the line above",

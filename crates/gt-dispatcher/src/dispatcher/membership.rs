@@ -16,6 +16,7 @@ use super::recovery::Survival;
 use crate::journal::JournalRecord;
 use crate::lineage::Lineage;
 use crate::observability::log::LineKind;
+use crate::paused::PausedBy;
 use crate::peer::{PeerId, word};
 use crate::sessions::Identity;
 use crate::unread::UnreadValues;
@@ -35,6 +36,7 @@ impl Dispatcher {
             _ => self.remove(now, peer, reason),
         }
         self.forget_waiting(peer);
+        self.operators.remove(&peer);
         for (token, owner) in self.answers.unmapped(peer) {
             self.release(now, owner, token);
         }
@@ -107,7 +109,7 @@ impl Dispatcher {
         match hello {
             Hello::Client(hello) => self.welcome_client(now, peer, hello),
             Hello::Worker(hello) => self.welcome_worker(now, peer, hello),
-            Hello::Operator(_) => self.outbox.push(peer, Welcome::Operator),
+            Hello::Operator(hello) => self.welcome_operator(peer, hello),
             Hello::Watcher(hello) => {
                 let (peers, is_user) = (&self.peers, hello.badge.is_some());
                 self.observability.add_watcher(now, &mut self.outbox, peer, is_user, peers);
@@ -214,7 +216,8 @@ impl Dispatcher {
         let session =
             self.peers.sessions.add(Identity::new(now, peer, numbers, hello, entitlement));
         session.unread = UnreadValues::new(self.limits.unread);
-        session.identity.is_paused = self.paused.contains(&session.identity.entitlement.user);
+        let is_paused = self.paused.contains(&session.identity.entitlement.user);
+        session.identity.paused = is_paused.then_some(PausedBy::Operator);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
         let network = self.peers.workers.network().clone();

@@ -6,7 +6,7 @@
 //! - [`membership`]: peers that connect and disconnect; [`neighbours`]: links between workers; [`quotas`]: the policy's limits on users.
 //! - [`lines`]: asks clients for the lines of their programs, for watchers.
 //! - [`slots`]: which workers host the slots of sessions; [`drains`]: moves them off a worker that is to end.
-//! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish. [`operators`]: what operators ask.
+//! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish. [`operators`]: what operators ask; [`pauses`]: of sessions.
 //! - [`snapshots`]: takes snapshots of sessions; [`recovery`]: restores sessions from them when a
 //!   worker is lost; [`replay`]: replays the batches since; [`restart`]: resumes the sessions of a
 //!   server that was restarted.
@@ -20,6 +20,7 @@ mod membership;
 mod memory;
 mod neighbours;
 mod operators;
+mod pauses;
 mod published_values;
 mod publishing;
 mod quotas;
@@ -34,7 +35,7 @@ mod trials;
 
 pub use restart::REJOIN_WITHIN;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gt_ir::message::{Answer, Failure, ServerToWorker, WorkerHello};
@@ -58,6 +59,7 @@ use crate::scheduler::Scheduler;
 use crate::sessions::ClientSession;
 use crate::waiting;
 use attachment::WaitingClient;
+use operators::ConnectedOperator;
 use trials::Trials;
 
 /// Bounds on queues and waits.
@@ -112,6 +114,7 @@ pub struct Dispatcher {
     library: Publications,
     /// The clients that wait for a session that another one holds.
     waiting: Vec<WaitingClient>,
+    operators: BTreeMap<PeerId, ConnectedOperator>,
     /// The users that operators have paused.
     paused: BTreeSet<String>,
     /// The last numbers that a predecessor, whose journal was read, may have assigned.
@@ -140,6 +143,7 @@ impl Dispatcher {
             journal: JournalBuffer::default(),
             library: Publications::default(),
             waiting: Vec::new(),
+            operators: BTreeMap::new(),
             paused: BTreeSet::new(),
             predecessor: None,
             outbox: PeerOutbox::default(),

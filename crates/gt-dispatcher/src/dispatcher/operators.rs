@@ -1,21 +1,30 @@
-//! What operators ask: drain a worker, end, pause and resume sessions, change a user's weight. And
-//! the end of sessions whose users' keys the policy revokes.
+//! What operators ask: drain a worker, end, pause and resume sessions, change a user's weight. Users
+//! ask the same for sessions of their own, without the first and the last.
 
 use std::time::Duration;
 
 use gt_ir::WorkerId;
-use gt_ir::message::{OperatorToServer, ServerToClient, ServerToOperator};
+use gt_ir::message::{OperatorHello, OperatorToServer, ServerToOperator, Welcome};
 use gt_ir::nearest::nearest;
 
 use super::Dispatcher;
 use crate::drain::DrainAsker;
-use crate::journal::JournalRecord;
 use crate::observability::log::LineKind;
+use crate::paused::PausedBy;
 use crate::peer::{PeerId, word};
 use crate::sessions::ClientSession;
 
 /// The most names that an error lists.
 const LISTED: usize = 12;
+
+/// The most letters of an operator's name in the log.
+const SHOWN: usize = 160;
+
+/// Returns an operator's name as a part of a log line.
+fn logged(name: &str) -> String {
+    let is_odd = |letter: char| letter.is_control() || letter == '|';
+    name.chars().take(SHOWN).map(|letter| if is_odd(letter) { '_' } else { letter }).collect()
+}
 
 /// Lists names, and suggests the nearest to the `given` one.
 fn known(given: &str, names: &[&str]) -> String {
@@ -29,34 +38,95 @@ fn known(given: &str, names: &[&str]) -> String {
     }
 }
 
+/// An operator who is connected.
+pub(crate) struct ConnectedOperator {
+    /// Who it is, for the log.
+    name: String,
+    /// The user on whose sessions alone it operates, if it has a user's key.
+    user: Option<String>,
+}
+
+impl ConnectedOperator {
+    /// Checks that it may operate on all that is of a user, or of all users.
+    ///
+    /// # Errors
+    /// It has the key of another user.
+    fn check(&self, of: Option<&str>) -> Result<(), String> {
+        match &self.user {
+            Some(own) if of != Some(own.as_str()) => Err(format!(
+                "the key is of the user '{own}', who may pause, resume and end sessions of their own alone\n  hint: the rest takes an operator's key"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// As whom it pauses sessions.
+    fn role(&self) -> PausedBy {
+        if self.user.is_some() { PausedBy::User } else { PausedBy::Operator }
+    }
+}
+
 impl Dispatcher {
+    /// Admits an operator, who is named in the log beside each request.
+    pub(super) fn welcome_operator(&mut self, peer: PeerId, hello: OperatorHello) {
+        let user = hello.badge.map(|badge| badge.user);
+        let operator = ConnectedOperator { name: logged(&hello.name), user };
+        self.operators.insert(peer, operator);
+        self.outbox.push(peer, Welcome::Operator);
+    }
+
     /// Does what an operator asks, and answers.
     pub(super) fn operate(&mut self, now: Duration, peer: PeerId, message: OperatorToServer) {
         let request = message.request();
-        let details = format_args!("{message:?}");
+        // Taken out meanwhile: what it asks changes other parts.
+        let Some(operator) = self.operators.remove(&peer) else { return };
         let name = format!("operator{}", peer.number);
+        let details = format_args!("by='{}' {message:?}", operator.name);
         self.observability.write(now, LineKind::Recv, &name, "Operate", 0, details);
-        let result = match message {
-            OperatorToServer::Drain { worker, within, force, .. } => {
+        let result = self.do_as(now, (peer, &operator), message);
+        self.operators.insert(peer, operator);
+        // A drain is answered at its end.
+        let Some(result) = result.transpose() else { return };
+        let details = format_args!("{result:?}");
+        self.observability.write(now, LineKind::Send, &name, "Operate", 0, details);
+        self.outbox.push(peer, ServerToOperator::Done { request, result });
+    }
+
+    /// Does what an operator asks. Returns what was done, or none if that is answered later.
+    ///
+    /// # Errors
+    /// It is not done, for a reason.
+    fn do_as(
+        &mut self,
+        now: Duration,
+        (peer, operator): (PeerId, &ConnectedOperator),
+        message: OperatorToServer,
+    ) -> Result<Option<String>, String> {
+        let own = operator.user.clone();
+        match message {
+            OperatorToServer::Drain { request, worker, within, force } => {
+                operator.check(None)?;
                 let asker = DrainAsker::Operator(peer, request);
-                let begun = self
-                    .worker_named(&worker)
-                    .and_then(|worker| self.drain(now, worker, asker, within, force));
-                match begun {
-                    // It is answered at its end.
-                    Ok(()) => return,
-                    Err(reason) => Err(reason),
-                }
+                let worker = self.worker_named(&worker)?;
+                self.drain(now, worker, asker, within, force).map(|()| None)
             }
             OperatorToServer::EndSession { user, name, .. } => {
-                self.end_session_of(now, user.as_deref(), &name)
+                let user = user.or(own);
+                operator.check(user.as_deref())?;
+                let by = operator.role();
+                self.end_session_of(now, by, user.as_deref(), &name).map(Some)
             }
-            OperatorToServer::Weigh { user, weight, .. } => self.weigh(now, &user, weight),
+            OperatorToServer::Weigh { user, weight, .. } => {
+                operator.check(None)?;
+                self.weigh(now, &user, weight).map(Some)
+            }
             OperatorToServer::Pause { user, name, is_paused, .. } => {
-                self.pause(now, user.as_deref(), name.as_deref(), is_paused)
+                let user = user.or(own);
+                operator.check(user.as_deref())?;
+                let by = operator.role();
+                self.pause(now, by, (user.as_deref(), name.as_deref()), is_paused).map(Some)
             }
-        };
-        self.outbox.push(peer, ServerToOperator::Done { request, result });
+        }
     }
 
     /// Returns the worker with a name, or with a number.
@@ -81,29 +151,33 @@ impl Dispatcher {
         })
     }
 
-    /// Returns the client of the session with a name, a label or a number, of a user if one is
-    /// given.
+    /// Returns the client of the session with a label, a name or a number, of a user if one is
+    /// given. A label, or a number as `#3`, comes before the names that users choose: a session
+    /// cannot pass for another.
     ///
     /// # Errors
     /// There is none, or there are several.
-    fn session_named(&self, user: Option<&str>, given: &str) -> Result<PeerId, String> {
+    pub(super) fn session_named(&self, user: Option<&str>, given: &str) -> Result<PeerId, String> {
         let is_of = |session: &&ClientSession| {
             user.is_none_or(|user| session.identity.entitlement.user == user)
         };
         let all: Vec<&ClientSession> = self.peers.sessions.iter().filter(is_of).collect();
-        let number = given.strip_prefix('#').unwrap_or(given).parse::<u32>().ok();
-        let has_name = |session: &&&ClientSession| {
+        let marked = given.strip_prefix('#').and_then(|number| number.parse::<u32>().ok());
+        let is_it = |session: &ClientSession| {
+            session.identity.label == given || Some(session.identity.number.0) == marked
+        };
+        let has_name = |session: &ClientSession| {
             session.identity.name.as_ref().is_some_and(|of| of.name == given)
         };
-        let is_it = |session: &&&ClientSession| {
-            session.identity.label == given || Some(session.identity.number.0) == number
+        let number = given.parse::<u32>().ok();
+        let has_number = |session: &ClientSession| Some(session.identity.number.0) == number;
+        let ways: [&dyn Fn(&ClientSession) -> bool; 3] = [&is_it, &has_name, &has_number];
+        let find = |is: &dyn Fn(&ClientSession) -> bool| -> Vec<&ClientSession> {
+            all.iter().copied().filter(|session| is(session)).collect()
         };
-        let mut found: Vec<&&ClientSession> = all.iter().filter(has_name).collect();
-        if found.is_empty() {
-            found = all.iter().filter(is_it).collect();
-        }
+        let found = ways.into_iter().map(find).find(|found| !found.is_empty());
         let of = user.map_or_else(String::new, |user| format!(" of user '{}'", word(user)));
-        match found.as_slice() {
+        match found.unwrap_or_default().as_slice() {
             [session] => Ok(session.identity.peer),
             [] => {
                 let names = all.iter().map(|session| match &session.identity.name {
@@ -132,12 +206,13 @@ impl Dispatcher {
     fn end_session_of(
         &mut self,
         now: Duration,
+        by: PausedBy,
         user: Option<&str>,
         name: &str,
     ) -> Result<String, String> {
         let peer = self.session_named(user, name)?;
         let label = self.label(peer);
-        self.refuse(now, peer, "an operator has ended it".into());
+        self.refuse(now, peer, format!("{} has ended it", by.name()));
         Ok(format!("ended the session {label}"))
     }
 
@@ -150,7 +225,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// Neither.
-    fn check_user(&self, user: &str) -> Result<(), String> {
+    pub(super) fn check_user(&self, user: &str) -> Result<(), String> {
         let of_sessions =
             self.peers.sessions.iter().map(|session| session.identity.entitlement.user.as_str());
         let given = self.rules.users.keys().chain(self.rules.weights.keys()).chain(&self.paused);
@@ -187,68 +262,5 @@ impl Dispatcher {
             Some(weight) => format!("the weight of user '{user}' is {weight} now"),
             None => format!("the weight of user '{user}' is the policy's again"),
         })
-    }
-
-    /// Pauses or resumes a session, or all of a user.
-    fn pause(
-        &mut self,
-        now: Duration,
-        user: Option<&str>,
-        name: Option<&str>,
-        is_paused: bool,
-    ) -> Result<String, String> {
-        let peers: Vec<PeerId> = match (user, name) {
-            (_, Some(name)) => vec![self.session_named(user, name)?],
-            (Some(user), None) => {
-                self.check_user(user)?;
-                match is_paused {
-                    true => self.paused.insert(user.to_string()),
-                    false => self.paused.remove(user),
-                };
-                self.peers.sessions.of_user(user).map(|session| session.identity.peer).collect()
-            }
-            (None, None) => {
-                return Err(
-                    "neither a session nor a user is named\n  hint: give one of both".into()
-                );
-            }
-        };
-        let (done, text) = match is_paused {
-            true => ("paused", "an operator has paused the session: what it computes waits"),
-            false => ("resumed", "an operator has resumed the session"),
-        };
-        let mut labels = Vec::new();
-        for peer in peers {
-            let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
-            if std::mem::replace(&mut session.identity.is_paused, is_paused) != is_paused {
-                labels.push(session.identity.label.clone());
-                self.outbox.push(peer, ServerToClient::Notice { text: text.into() });
-            }
-        }
-        self.journal_orders();
-        self.pump(now);
-        Ok(match (labels.as_slice(), user) {
-            ([], Some(user)) if name.is_none() => {
-                format!("{done} user '{user}', who has no session")
-            }
-            ([], _) => format!("it is {done} already"),
-            (labels, _) => format!("{done} {}", labels.join(", ")),
-        })
-    }
-
-    /// Returns the record of what operators have set.
-    pub(super) fn orders(&self) -> JournalRecord {
-        let weights = self.rules.weights.iter().map(|(user, weight)| (user.clone(), *weight));
-        let paused = self.peers.sessions.iter().filter(|session| session.identity.is_paused);
-        JournalRecord::Orders {
-            weights: weights.collect(),
-            users: self.paused.iter().cloned().collect(),
-            sessions: paused.map(|session| session.identity.number).collect(),
-        }
-    }
-
-    fn journal_orders(&mut self) {
-        let orders = self.orders();
-        self.journal.add(|| orders);
     }
 }

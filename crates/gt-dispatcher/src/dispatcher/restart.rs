@@ -184,8 +184,8 @@ impl Dispatcher {
         let numbers_of = (history.number, incarnation);
         let mut identity = Identity::new(now, peer, numbers_of, *history.hello, entitlement);
         identity.rename(history.name);
-        let SessionHistory { is_detached, is_paused, .. } = history;
-        let session = self.peers.sessions.add(Identity { is_detached, is_paused, ..identity });
+        let SessionHistory { is_detached, paused, .. } = history;
+        let session = self.peers.sessions.add(Identity { is_detached, paused, ..identity });
         (session.queue.received, session.queue.numbers) = (history.received, numbers);
         session.unread = UnreadValues::new(self.limits.unread);
         (session.planning.catalogue, session.planning.templates) =

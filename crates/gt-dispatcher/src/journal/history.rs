@@ -10,6 +10,7 @@ use super::{BaseRecord, JournalRecord, StoredTensors};
 use crate::library::StoredPublications;
 use crate::named::SessionName;
 use crate::numbers::LastNumbers;
+use crate::paused::PausedBy;
 use crate::planner::{Slots, TensorTable};
 use crate::queue::{Pruned, SlotCount};
 
@@ -41,8 +42,8 @@ pub struct SessionHistory {
     pub(crate) name: Option<SessionName>,
     /// Whether it has no client that may return.
     pub is_detached: bool,
-    /// Whether an operator has paused it.
-    pub(crate) is_paused: bool,
+    /// Who has paused it, if it is paused.
+    pub(crate) paused: Option<PausedBy>,
     /// The number of the client's messages that were received.
     pub received: u64,
     /// The last snapshot, `None` if there is none yet; or why the session cannot be restored.
@@ -81,12 +82,13 @@ impl History {
                 self.last.session = self.last.session.max(session);
                 let badge = hello.badge.as_ref();
                 let is_paused = badge.is_some_and(|badge| self.paused.contains(&badge.user));
+                let paused = is_paused.then_some(PausedBy::Operator);
                 let history = SessionHistory {
                     number: session,
                     hello,
                     name: None,
                     is_detached: false,
-                    is_paused,
+                    paused,
                     received: 0,
                     base: Ok(None),
                     tensors: TensorTable::default(),
@@ -116,11 +118,14 @@ impl History {
                 self.sessions.remove(&session);
                 self.publications.ended.remove(&session);
             }
-            R::Orders { weights, users, sessions } => {
+            R::Orders { weights, users, sessions, by_users } => {
                 (self.weights, self.paused) =
                     (weights.into_iter().collect(), users.into_iter().collect());
                 for (number, history) in &mut self.sessions {
-                    history.is_paused = sessions.contains(number);
+                    history.paused = match sessions.contains(number) {
+                        true => Some(PausedBy::Operator),
+                        false => by_users.contains(number).then_some(PausedBy::User),
+                    };
                 }
             }
             R::Publication(publication) => self.publications.add(*publication),

@@ -104,11 +104,12 @@ pub enum JournalRecord {
         origin: Option<(SessionId, RequestId)>,
     },
     /// What operators have set, from now on: the weights of users, and the users and the sessions
-    /// that are paused.
+    /// that are paused; and the sessions that their own users have paused.
     Orders {
         weights: Vec<(String, u32)>,
         users: Vec<String>,
         sessions: Vec<SessionId>,
+        by_users: Vec<SessionId>,
     },
 }
 
@@ -126,7 +127,7 @@ record!(enum JournalRecord {
     11 => Holder { session, hello, name, is_detached },
     12 => Publication(publication),
     13 => PublicationEnd { publication, origin },
-    14 => Orders { weights, users, sessions },
+    14 => Orders { weights, users, sessions, by_users },
     15 => Version { user, name, version, origin },
 });
 

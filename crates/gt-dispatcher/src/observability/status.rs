@@ -224,7 +224,7 @@ impl Cluster<'_> {
             let has_copies = session.lineage.as_ref().is_none_or(|lineage| lineage.has_room());
             return match session.has_worker() && !session.phase.is_rewound() {
                 false => Waits::Workers,
-                true if session.identity.is_paused => Waits::Operator,
+                true if session.identity.paused.is_some() => Waits::Operator,
                 true if !session.unread.has_room() => Waits::Reader,
                 true if !has_copies => Waits::Copies,
                 true => Waits::Room,

@@ -17,6 +17,7 @@ use crate::journal::JournalRecord;
 use crate::library::BorrowedTensors;
 use crate::lineage::{Lineage, log};
 use crate::named::{KeptNames, SessionName};
+use crate::paused::PausedBy;
 use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{Catalogue, PlanCache, Slots};
 use crate::queue::{SlotCount, UnplannedBatch};
@@ -57,8 +58,8 @@ pub(crate) struct Identity {
     pub held_since: Duration,
     /// Whether it has no client.
     pub is_detached: bool,
-    /// Whether an operator has paused it: nothing of it is planned.
-    pub is_paused: bool,
+    /// Who has paused it, if it is paused: nothing of it is planned.
+    pub paused: Option<PausedBy>,
     /// The session's weights, priority and quotas on each worker.
     pub entitlement: Entitlement,
 }
@@ -111,7 +112,7 @@ impl Identity {
             name: None,
             held_since: now,
             is_detached: false,
-            is_paused: false,
+            paused: None,
             entitlement,
         };
         identity.rename(name);
@@ -292,7 +293,7 @@ impl ClientSession {
     pub fn is_ready(&self, window: u64) -> bool {
         let home = self.planning.catalogue.slots.home();
         !self.queue.batches.is_empty()
-            && !self.identity.is_paused
+            && self.identity.paused.is_none()
             && self.has_worker()
             && self.unread.has_room()
             && !self.phase.is_rewound()

@@ -86,7 +86,8 @@ impl Hello {
         match self {
             Hello::Client(hello) => hello.badge.as_deref(),
             Hello::Watcher(hello) => hello.badge.as_deref(),
-            Hello::Worker(_) | Hello::Operator(_) => None,
+            Hello::Operator(hello) => hello.badge.as_deref(),
+            Hello::Worker(_) => None,
         }
     }
 }
@@ -216,16 +217,18 @@ impl WatcherHello {
 /// An operator's hello.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperatorHello {
-    /// The name of its process.
+    /// Who it is, for the log: account, machine and program.
     pub name: String,
+    /// The user whose key it has, if any: it may operate on this user's sessions alone.
+    pub badge: Option<Box<Badge>>,
 }
 
-record!(struct OperatorHello { name });
+record!(struct OperatorHello { name, badge });
 
 impl OperatorHello {
     /// Returns the hello of an operator of this build.
     pub fn new(name: impl Into<String>) -> OperatorHello {
-        OperatorHello { name: name.into() }
+        OperatorHello { name: name.into(), badge: None }
     }
 }
 

@@ -1,5 +1,6 @@
 // One session: what it waits for and beside whom, and what it is due.
 
+import { buttons, mayActOn, SESSION_ACTIONS } from '../actions.js';
 import { chart } from '../chart.js';
 import { element, facts, setText, table } from '../elements.js';
 import { age, bytes, counted, duration, number, percent } from '../words.js';
@@ -36,6 +37,8 @@ function values(session) {
 function make(argument) {
   const wanted = Number(argument);
   const name = element('p', { class: 'name' }, `Session ${Number.isInteger(wanted) ? wanted : ''}`);
+  let latest = null;
+  const acts = buttons(SESSION_ACTIONS, () => latest);
   const all = facts(FACTS, ['waits for', 'troubles']);
   const windows = table('Device time', [
     { title: 'in the last', text: (of) => of.name },
@@ -45,7 +48,7 @@ function make(argument) {
   const behind = table('It waits beside', [{ title: 'session', text: (of) => of }], (of) => of, 'It waits beside no other session.');
   const rate = chart('Instructions/s', (of) => of.rate === null ? null : of.sessions.get(wanted)?.rate, number);
   const memory = chart('Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
-  const rest = element('div', {}, all.node, windows.node, behind.node,
+  const rest = element('div', {}, acts, all.node, windows.node, behind.node,
     element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node));
   rest.hidden = true;
   const ended = element('p', { class: 'none', role: 'status' });
@@ -54,7 +57,9 @@ function make(argument) {
     const session = status.sessions.find((of) => of.number === wanted);
     setText(ended, session ? '' : 'This session has ended, or never was.');
     rest.classList.toggle('stale', !session);
+    acts.hidden = !session || !mayActOn(session);
     if (!session) return;
+    latest = session;
     rest.hidden = false;
     setText(name, session.name);
     all.update(values(session));

@@ -1,5 +1,6 @@
 // Users, with what they use of what they are due.
 
+import { column, USER_ACTIONS } from '../actions.js';
 import { table } from '../elements.js';
 import { bytes, duration, percent } from '../words.js';
 
@@ -14,6 +15,7 @@ const COLUMNS = [
   { title: 'device time', text: (of) => duration(of.device_seconds), kind: 'number' },
   { title: 'memory', text: (of) => bytes(of.bytes), kind: 'number' },
   { title: 'weight', text: (of) => String(of.weights.user), kind: 'number' },
+  column(USER_ACTIONS, (of) => of.user),
 ];
 
 function make() {

@@ -1,5 +1,6 @@
 // Workers: what each does, holds, and has to do.
 
+import { column, WORKER_ACTIONS } from '../actions.js';
 import { table } from '../elements.js';
 import { bytes, number, percent } from '../words.js';
 
@@ -38,6 +39,7 @@ const COLUMNS = [
   { title: 'failed', text: (of) => number(of.failed), kind: 'number', isBad: (of) => of.failed > 0 },
   { title: 'engine', text: (of) => of.engine ?? '–' },
   { title: 'GPU', text: gpu },
+  column(WORKER_ACTIONS, (of) => of.name),
 ];
 
 function make() {

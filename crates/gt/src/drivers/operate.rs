@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gt_ir::RequestId;
-use gt_ir::message::{Frame, Goodbye, OperatorHello, OperatorToServer, ServerToOperator};
+use gt_ir::message::{Frame, Goodbye, OperatorHello, OperatorToServer, Role, ServerToOperator};
+use gt_ir::{RequestId, SessionOrigin};
 use gt_net::dealer::{DealerLink, Wakeup};
+use gt_net::keys::Key;
 use gt_net::published::ServerAddress;
 use gt_net::{NetError, codec};
 
@@ -16,6 +17,7 @@ pub const ANSWER: Duration = Duration::from_secs(5);
 const SLICE: Duration = Duration::from_millis(100);
 
 /// What an operator's request asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OperatorRequest {
     /// See [`OperatorToServer::Drain`].
     Drain { worker: String, within: Duration, force: bool },
@@ -65,7 +67,32 @@ impl From<NetError> for OperationError {
     }
 }
 
-/// Has the server at an address do something. Returns what was done, for people.
+/// Returns the name of this process as an operator: its account, machine and number.
+pub fn name() -> String {
+    let SessionOrigin { user, host, .. } = super::origin(None);
+    format!("{user}@{host}, process {}", std::process::id())
+}
+
+/// Checks that the key for the server at an address is one for operators, without connecting.
+/// Returns the user on whose sessions alone it operates, if it is a user's.
+///
+/// # Errors
+/// It is for another role, or cannot be read.
+pub fn check_key(
+    address: &str,
+    key_file: Option<&Path>,
+    insecure: bool,
+) -> Result<Option<String>, NetError> {
+    let address = ServerAddress::parse(address)?;
+    let Some(key) = super::network::find_key(&address, key_file, insecure)? else {
+        return Ok(None);
+    };
+    key.link(Role::Operator)?;
+    Ok(key.badge().map(|badge| badge.user.clone()))
+}
+
+/// Has the server at an address do something. Returns what was done, for people. The server's log
+/// says that the operator of this name has asked for it.
 ///
 /// # Errors
 /// The server is not reachable, takes another key, refuses, or does not answer in time.
@@ -73,12 +100,14 @@ pub fn operate(
     address: &str,
     key_file: Option<&Path>,
     insecure: bool,
+    name: String,
     operation: OperatorRequest,
     interrupt: &mut dyn FnMut() -> bool,
 ) -> Result<String, OperationError> {
     let address = ServerAddress::parse(address)?;
     let key = super::network::find_key(&address, key_file, insecure)?;
-    let hello = OperatorHello::new(format!("operator-{}", std::process::id()));
+    let badge = key.as_ref().and_then(Key::badge).cloned().map(Box::new);
+    let hello = OperatorHello { name, badge };
     let (mut link, _) = super::network::handshake(&address, key.as_ref(), insecure, hello)?;
     let (message, limit) = operation.message();
     link.send(&codec::encode(&message))?;

@@ -158,7 +158,7 @@ fn hellos() -> Vec<Hello> {
             token: Some(7),
         }),
         Hello::Watcher(WatcherHello { name: "n".into(), badge: badge() }),
-        Hello::Operator(OperatorHello { name: "n".into() }),
+        Hello::Operator(OperatorHello { name: "n".into(), badge: badge() }),
     ]
 }
 

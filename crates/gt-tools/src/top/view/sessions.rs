@@ -123,7 +123,7 @@ fn what(session: &SessionStatus, now: Duration) -> String {
         },
         Waits::Workers => "a worker to come".into(),
         Waits::Room => format!("room for {} instructions", number(session.queued as f64)),
-        Waits::Operator => "an operator, who has paused it".into(),
+        Waits::Operator => "its resumption: it is paused".into(),
         Waits::Reader => "its client to read what was sent".into(),
         Waits::Copies => "copies of its tensors".into(),
         Waits::Work if session.open == 1 => "1 instruction to run".into(),

@@ -19,10 +19,11 @@ impl Server {
         mut hello: Hello,
     ) -> Result<(), NetError> {
         let role = hello.role();
-        // Operators and users may watch.
+        // Operators and users may watch, and users operate on sessions of their own.
         let is_allowed = |proven: &Proven| {
             let may_watch = proven.is_user || proven.role == Role::Operator;
-            proven.role == role || may_watch && role == Role::Watcher
+            let may_operate = proven.is_user && role == Role::Operator;
+            proven.role == role || may_operate || may_watch && role == Role::Watcher
         };
         if let Some(proven) = proven.filter(|proven| !is_allowed(proven)) {
             let (key, said) = (proven.role.name(), role.name());
