@@ -6,6 +6,7 @@ use std::time::Duration;
 use gt::net::address::Address;
 use gt_tools::find::WatchTarget;
 use gt_web::listen::ListenAddress;
+use gt_web::tunnel::TunnelTarget;
 use gt_web::watched::WatchedDispatcher;
 use gt_web::{Page, PageOptions, WebError};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -50,20 +51,24 @@ impl WebOptions {
     fn read(self) -> PyResult<PageOptions> {
         let WebOptions { listen, names, allow_network, token_file } = self;
         let listen = ListenAddress::parse(&listen).map_err(to_python)?;
-        Ok(PageOptions { listen, names, allow_network, token_file })
+        Ok(PageOptions { listen, names, allow_network, token_file, tunnel: None })
     }
 }
 
-/// Starts the page of a server of this process, at the address where it listens.
+/// Starts the page of a server of this process, at the address where it listens. Programs may connect
+/// to the server over the page's port.
 pub fn start(
     options: WebOptions,
     server: &Address,
     key_file: Option<PathBuf>,
     insecure: bool,
 ) -> PyResult<Page> {
-    let address = Some(own_address(server).to_string());
+    let address = own_address(server);
+    let mut options = options.read()?;
+    options.tunnel = Some(TunnelTarget { address: address.clone(), has_keys: !insecure });
+    let address = Some(address.to_string());
     let target = WatchTarget { address, process: None, key_file, insecure };
-    Page::start(&options.read()?, WatchedDispatcher::new(target)).map_err(to_python)
+    Page::start(&options, WatchedDispatcher::new(target)).map_err(to_python)
 }
 
 /// Returns the address at which the machine itself reaches a server.

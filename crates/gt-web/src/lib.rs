@@ -7,6 +7,7 @@
 //! - [`listen`]: the address of the page. [`access`]: who may see it.
 //! - [`feed`]: one watcher for all readers. [`watched`]: the dispatcher that it watches.
 //! - `server`: connections and their limits; `routes`: what is served at which path.
+//! - [`tunnel`]: connections to the server over the page's port.
 //! - `page`: the files of the page. `metrics`: the status as OpenMetrics.
 //!
 //! It knows the dispatcher only by its [`Status`](gt_ir::status::Status).
@@ -19,6 +20,7 @@ mod metrics;
 mod page;
 mod routes;
 mod server;
+pub mod tunnel;
 pub mod watched;
 
 pub use error::WebError;

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::access::{AccessRules, Admission};
 use crate::feed::{Latest, Subscription};
+use crate::tunnel::{self, Tunnels};
 use crate::{metrics, page};
 
 /// The longest stream of updates: browsers then ask for another.
@@ -43,14 +44,19 @@ const HEADERS: [(HeaderName, &str); 7] = [
 struct Site {
     access: AccessRules,
     feed: Subscription,
+    tunnels: Option<Arc<Tunnels>>,
 }
 
 type Shared = State<Arc<Site>>;
 
-/// The paths of a page.
-pub fn router(access: AccessRules, feed: Subscription) -> Router {
-    let site = Arc::new(Site { access, feed });
-    Router::new()
+/// The paths of a page, with that of its tunnels, if it has any.
+pub fn router(access: AccessRules, feed: Subscription, tunnels: Option<Arc<Tunnels>>) -> Router {
+    let site = Arc::new(Site { access, feed, tunnels: tunnels.clone() });
+    let router = match tunnels {
+        Some(tunnels) => Router::new().route(tunnel::PATH, tunnel::route(tunnels)),
+        None => Router::new(),
+    };
+    router
         .route("/sign-in", get(sign_in))
         .route("/events", get(events))
         .route("/metrics", get(metrics))
@@ -64,7 +70,8 @@ pub fn router(access: AccessRules, feed: Subscription) -> Router {
 /// Applies the rules of access before anything else. A stranger does not learn which paths exist.
 async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let is_public = matches!(path, "/healthz" | "/readyz") || page::is_public(path);
+    let is_tunnel = site.tunnels.as_ref().is_some_and(|tunnels| tunnels.is_public(path));
+    let is_public = matches!(path, "/healthz" | "/readyz") || is_tunnel || page::is_public(path);
     let is_start = path == "/";
     let admission = site.access.check(request.method(), request.uri(), request.headers());
     let mut response = match admission {

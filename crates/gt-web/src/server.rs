@@ -20,6 +20,7 @@ use crate::error::WebError;
 use crate::feed::{Feed, StatusSource};
 use crate::listen::{ListenAddress, ServedHosts};
 use crate::routes::{self, HasUpdates};
+use crate::tunnel::{TunnelTarget, Tunnels};
 
 /// The number of connections; others wait until one ends.
 const CONNECTIONS: usize = 256;
@@ -47,6 +48,8 @@ pub struct PageOptions {
     pub allow_network: bool,
     /// A file with the token. Without it, one is made.
     pub token_file: Option<PathBuf>,
+    /// The server to which programs may connect over the page's port.
+    pub tunnel: Option<TunnelTarget>,
 }
 
 /// A page while it is served: until it is dropped.
@@ -80,7 +83,8 @@ impl Page {
         let link = link(&shown, token.is_none().then(|| secret.text()));
         let access = AccessRules::new(secret, hosts, address.port());
         let feed = Feed::start(source).map_err(WebError::Thread)?;
-        let router = routes::router(access, feed.subscription());
+        let tunnels = options.tunnel.clone().map(|target| Arc::new(Tunnels::new(target)));
+        let router = routes::router(access, feed.subscription(), tunnels);
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("gt-web".into());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -166,7 +170,9 @@ async fn serve(stream: TcpStream, router: Router) {
         .max_buf_size(4 * HEAD_BYTES);
     let has_updates = HasUpdates::default();
     let service = TowerToHyperService::new(router.layer(Extension(has_updates.clone())));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // A tunnel goes on without it: it has limits of its own.
+    let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let mut connection = pin!(connection);
     // Errors are those of the peer, who hears of them as the connection ends.
     if tokio::time::timeout(CONNECTION, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();

@@ -6,3 +6,4 @@ mod http;
 mod metrics;
 mod source;
 mod stream;
+mod tunnel;

@@ -120,8 +120,13 @@ pub fn serve() -> (Page, Arc<Dispatcher>) {
 /// Serves a page with other options.
 pub fn serve_with(change: impl FnOnce(&mut PageOptions)) -> (Page, Arc<Dispatcher>) {
     let listen = ListenAddress::parse("0").unwrap();
-    let mut options =
-        PageOptions { listen, names: Vec::new(), allow_network: false, token_file: None };
+    let mut options = PageOptions {
+        listen,
+        names: Vec::new(),
+        allow_network: false,
+        token_file: None,
+        tunnel: None,
+    };
     change(&mut options);
     let dispatcher = Arc::new(Dispatcher::default());
     dispatcher.sessions.store(2, Ordering::SeqCst);
