@@ -212,6 +212,8 @@ fn a_program_that_does_not_read_delays_no_other_and_little_is_stored_for_it() {
 
 #[test]
 fn more_tunnels_than_allowed_are_refused_until_others_end() {
+    // Each takes four.
+    gt::net::descriptors::raise_limit();
     let lab = Lab::new(true);
     let mut open: Vec<_> = (0..TUNNELS).map(|_| lab.open_both()).collect();
     assert_eq!(lab.open(&[]).err(), Some(429));
