@@ -24,7 +24,7 @@ $(VENV)/.tools:
 
 $(VENV)/.tests: $(VENV)/.tools pyproject.toml
 	@echo "  tools for tests"
-	@$(BIN)/pip install --quiet --disable-pip-version-check 'pytest>=8' pytest-timeout pytest-xdist matplotlib ruff mypy
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'pytest>=8' pytest-timeout pytest-xdist matplotlib 'websockets>=15' ruff mypy
 	@touch $@
 
 build: $(STAMP) ## Set up the virtual environment and build GT into it
