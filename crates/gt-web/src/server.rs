@@ -170,7 +170,7 @@ async fn serve(stream: TcpStream, router: Router) {
         .max_buf_size(4 * HEAD_BYTES);
     let has_updates = HasUpdates::default();
     let service = TowerToHyperService::new(router.layer(Extension(has_updates.clone())));
-    // A tunnel goes on without it: it has limits of its own.
+    // A tunnel outlives it: it has limits of its own.
     let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut connection = pin!(connection);
     // Errors are those of the peer, who hears of them as the connection ends.

@@ -37,7 +37,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// The bytes of one message to a program, which also bound what is stored for one that is slow.
 const CHUNK: usize = 64 << 10;
 /// The longest message of a program.
-const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 512 << 10;
 
 /// The server that tunnels lead to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,26 +66,24 @@ impl Tunnels {
         path == PATH && self.target.has_keys
     }
 
-    async fn reach(&self) -> Option<Box<dyn Stream>> {
-        let connect = async || -> std::io::Result<Box<dyn Stream>> {
-            match &self.target.address {
-                Address::Tcp { host, port } => {
-                    let host = if host == "localhost" { "127.0.0.1" } else { host };
-                    let stream = TcpStream::connect((host, *port)).await?;
-                    // What is small, as a question, is to arrive at once.
-                    stream.set_nodelay(true)?;
-                    Ok(Box::new(stream))
-                }
-                Address::Ipc { path } => Ok(Box::new(UnixStream::connect(path).await?)),
+    /// Connects to the server.
+    async fn reach(&self) -> std::io::Result<Box<dyn ByteStream>> {
+        Ok(match &self.target.address {
+            Address::Tcp { host, port } => {
+                let host = if host == "localhost" { "127.0.0.1" } else { host };
+                let stream = TcpStream::connect((host, *port)).await?;
+                // What is small, as a question, is to arrive at once.
+                stream.set_nodelay(true)?;
+                Box::new(stream)
             }
-        };
-        timeout(ACCEPT, connect()).await.ok()?.ok()
+            Address::Ipc { path } => Box::new(UnixStream::connect(path).await?),
+        })
     }
 }
 
 /// A connection to the server.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
 /// What is served at [`PATH`].
 pub fn route<S: Clone + Send + Sync + 'static>(tunnels: Arc<Tunnels>) -> MethodRouter<S> {
@@ -104,7 +102,7 @@ async fn open(
     let Ok(place) = tunnels.places.clone().try_acquire_owned() else {
         return StatusCode::TOO_MANY_REQUESTS.into_response();
     };
-    let Some(server) = tunnels.reach().await else {
+    let Ok(Ok(server)) = timeout(ACCEPT, tunnels.reach()).await else {
         return StatusCode::BAD_GATEWAY.into_response();
     };
     let upgrade = upgrade
@@ -121,7 +119,7 @@ async fn open(
 }
 
 /// Carries bytes until one side ends, fails or is silent; then both are closed.
-async fn carry(program: WebSocket, server: Box<dyn Stream>) {
+async fn carry(program: WebSocket, server: Box<dyn ByteStream>) {
     let (to_program, from_program) = program.split();
     let (from_server, to_server) = tokio::io::split(server);
     let up = to_the_server(from_program, to_server);
@@ -130,7 +128,7 @@ async fn carry(program: WebSocket, server: Box<dyn Stream>) {
     futures_util::future::select(std::pin::pin!(up), std::pin::pin!(down)).await;
 }
 
-async fn to_the_server(mut from: SplitStream<WebSocket>, mut to: WriteHalf<Box<dyn Stream>>) {
+async fn to_the_server(mut from: SplitStream<WebSocket>, mut to: WriteHalf<Box<dyn ByteStream>>) {
     while let Ok(Some(Ok(message))) = timeout(SILENCE, from.next()).await {
         match message {
             Message::Binary(bytes) => {
@@ -145,7 +143,7 @@ async fn to_the_server(mut from: SplitStream<WebSocket>, mut to: WriteHalf<Box<d
 }
 
 async fn to_the_program(
-    mut from: ReadHalf<Box<dyn Stream>>,
+    mut from: ReadHalf<Box<dyn ByteStream>>,
     mut to: SplitSink<WebSocket, Message>,
 ) {
     let mut buffer = BytesMut::new();

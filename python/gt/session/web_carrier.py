@@ -38,7 +38,7 @@ _CHUNK = 256 << 10
 
 #: The longest message of a page, and how many of them may wait for a slow client.
 _LONGEST = 1 << 20
-_WAITING = 16
+_WAITING = 8
 
 #: What a page, or the proxy before it, answers while no server listens.
 _GONE = (502, 503)
