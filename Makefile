@@ -24,7 +24,7 @@ $(VENV)/.tools:
 
 $(VENV)/.tests: $(VENV)/.tools pyproject.toml
 	@echo "  tools for tests"
-	@$(BIN)/pip install --quiet --disable-pip-version-check 'pytest>=8' pytest-timeout pytest-xdist matplotlib ruff mypy
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'pytest>=8' pytest-timeout pytest-xdist matplotlib 'websockets>=15' ruff mypy
 	@touch $@
 
 build: $(STAMP) ## Set up the virtual environment and build GT into it
@@ -102,10 +102,10 @@ $(VENV)/.browser: $(VENV)/.tests
 	$(BIN)/pip install --quiet 'playwright==1.65.*'
 	@touch $@
 
-test-browser: build $(VENV)/.browser ## Install chromium and Playwright, and run the tests of the web page in a browser
+test-browser: build $(VENV)/.browser ## Install chromium, Playwright and nginx, and run the tests of the web page in a browser and behind a proxy
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
-	then apt-get install -y -qq --no-install-recommends chromium > /dev/null; \
-	else echo "SKIPPED: installing chromium, which takes root and apt-get"; fi
+	then apt-get install -y -qq --no-install-recommends chromium nginx-light openssl > /dev/null; \
+	else echo "SKIPPED: installing chromium, nginx-light and openssl, which takes root and apt-get"; fi
 	@if command -v npm > /dev/null; then npm install --silent --prefix $(VENV)/axe axe-core@4; \
 	else echo "SKIPPED: axe-core, as there is no npm"; fi
 	GT_TEST_AXE=$$(ls $(VENV)/axe/node_modules/axe-core/axe.min.js 2> /dev/null) \

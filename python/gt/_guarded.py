@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 #: Removes a folder when the input ends; what ends then may still write to it.
@@ -12,8 +13,14 @@ _REMOVE = 'read x; rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }'
 class Guarded:
     """A program that ends when its standard input does, which this process holds."""
 
-    def __init__(self, command: list[str], *, keeps_terminal: bool):
-        """Start it; without the terminal, no Ctrl-C reaches it and it cannot ask."""
+    def __init__(self, command: list[str], *, keeps_terminal: bool, inherits: Collection[int] = ()):
+        """Start it; without the terminal, no Ctrl-C reaches it and it cannot ask.
+
+        Args:
+            command: the program and its arguments.
+            keeps_terminal: whether it has this process's terminal.
+            inherits: descriptors that it also has, by the same numbers.
+        """
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             command,
@@ -22,6 +29,7 @@ class Guarded:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             start_new_session=not keeps_terminal,
+            pass_fds=inherits,
         )
 
     def end(self) -> None:

@@ -8,6 +8,7 @@ use gt::net::address::Address;
 use gt_tools::find::WatchTarget;
 use gt_web::actions::ServerOperator;
 use gt_web::listen::ListenAddress;
+use gt_web::tunnel::TunnelTarget;
 use gt_web::watched::WatchedDispatcher;
 use gt_web::{ActingOptions, Page, PageOptions, WebError};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -58,7 +59,7 @@ impl WebOptions {
         let WebOptions { listen, names, allow_network, token_file, .. } = self;
         let listen = ListenAddress::parse(&listen).map_err(to_python)?;
         let operators = self.has_actions.then_some(OperatorTokenFile(self.operator_token_file));
-        Ok((PageOptions { listen, names, allow_network, token_file }, operators))
+        Ok((PageOptions { listen, names, allow_network, token_file, tunnel: None }, operators))
     }
 }
 
@@ -71,16 +72,19 @@ impl OperatorTokenFile {
     }
 }
 
-/// Starts the page of a server of this process, at the address where it listens.
+/// Starts the page of a server of this process, at the address where it listens. Programs may connect
+/// to the server over the page's port.
 pub fn start(
     options: WebOptions,
     server: &Address,
     key_file: Option<PathBuf>,
     insecure: bool,
 ) -> PyResult<Page> {
-    let address = Some(own_address(server).to_string());
+    let address = own_address(server);
+    let (mut options, operators) = options.read()?;
+    options.tunnel = Some(TunnelTarget { address: address.clone(), has_keys: !insecure });
+    let address = Some(address.to_string());
     let target = WatchTarget { address, process: None, key_file, insecure };
-    let (options, operators) = options.read()?;
     let acting = operators.map(|file| file.acting(ServerOperator::of_own_server(target.clone())));
     Page::start(&options, WatchedDispatcher::new(target), acting).map_err(to_python)
 }

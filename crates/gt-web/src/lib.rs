@@ -10,6 +10,7 @@
 //! - [`actions`]: what operators do. `body`: bodies of requests.
 //! - [`feed`]: one watcher for all readers. [`watched`]: the dispatcher that it watches.
 //! - `server`: connections and their limits; `routes`: what is served at which path.
+//! - [`tunnel`]: connections to the server over the page's port.
 //! - `page`: the files of the page. `metrics`: the status as OpenMetrics.
 //!
 //! It knows the dispatcher only by its [`Status`](gt_ir::status::Status).
@@ -26,6 +27,7 @@ mod page;
 mod routes;
 pub mod secret;
 mod server;
+pub mod tunnel;
 pub mod watched;
 
 pub use error::WebError;

@@ -21,6 +21,7 @@ use crate::access::{AccessRules, Admission};
 use crate::acting;
 use crate::actions::{self, Actions};
 use crate::feed::{Latest, Subscription};
+use crate::tunnel::{self, Tunnels};
 use crate::{body, metrics, page};
 
 /// The longest stream of updates: browsers then ask for another.
@@ -48,14 +49,24 @@ struct Site {
     feed: Subscription,
     /// What operators do; nothing without them.
     actions: Option<Actions>,
+    tunnels: Option<Arc<Tunnels>>,
 }
 
 type Shared = State<Arc<Site>>;
 
-/// The paths of a page.
-pub fn router(access: AccessRules, feed: Subscription, actions: Option<Actions>) -> Router {
-    let site = Arc::new(Site { access, feed, actions });
-    Router::new()
+/// The paths of a page, with that of its tunnels, if it has any.
+pub fn router(
+    access: AccessRules,
+    feed: Subscription,
+    actions: Option<Actions>,
+    tunnels: Option<Arc<Tunnels>>,
+) -> Router {
+    let site = Arc::new(Site { access, feed, actions, tunnels: tunnels.clone() });
+    let router = match tunnels {
+        Some(tunnels) => Router::new().route(tunnel::PATH, tunnel::route(tunnels)),
+        None => Router::new(),
+    };
+    router
         .route(acting::SIGN_IN, get(sign_in))
         .route("/events", get(events))
         .route("/metrics", get(metrics))
@@ -70,7 +81,8 @@ pub fn router(access: AccessRules, feed: Subscription, actions: Option<Actions>)
 /// Applies the rules of access before anything else. A stranger does not learn which paths exist.
 async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let is_public = matches!(path, "/healthz" | "/readyz") || page::is_public(path);
+    let is_tunnel = site.tunnels.as_ref().is_some_and(|tunnels| tunnels.is_public(path));
+    let is_public = matches!(path, "/healthz" | "/readyz") || is_tunnel || page::is_public(path);
     let is_start = path == "/";
     let admission = site.access.check(request.method(), request.uri(), request.headers());
     let is_admitted = match admission {

@@ -23,6 +23,7 @@ use crate::feed::{Feed, StatusSource};
 use crate::listen::{ListenAddress, ServedHosts};
 use crate::routes::{self, HasUpdates, ReaderAddress};
 use crate::secret::Secret;
+use crate::tunnel::{TunnelTarget, Tunnels};
 
 /// The number of connections; others wait until one ends.
 const CONNECTIONS: usize = 256;
@@ -50,6 +51,8 @@ pub struct PageOptions {
     pub allow_network: bool,
     /// A file with the token. Without it, one is made.
     pub token_file: Option<PathBuf>,
+    /// The server to which programs may connect over the page's port.
+    pub tunnel: Option<TunnelTarget>,
 }
 
 /// Who acts by a page, and how.
@@ -100,7 +103,8 @@ impl Page {
         };
         let access = AccessRules::new(secret, rules, hosts, address.port());
         let feed = Feed::start(source).map_err(WebError::Thread)?;
-        let router = routes::router(access, feed.subscription(), actions);
+        let tunnels = options.tunnel.clone().map(|target| Arc::new(Tunnels::new(target)));
+        let router = routes::router(access, feed.subscription(), actions, tunnels);
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("gt-web".into());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -218,7 +222,9 @@ async fn serve(stream: TcpStream, router: Router) {
         .max_buf_size(4 * HEAD_BYTES);
     let has_updates = HasUpdates::default();
     let service = TowerToHyperService::new(router.layer(Extension(has_updates.clone())));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // A tunnel outlives it: it has limits of its own.
+    let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let mut connection = pin!(connection);
     // Errors are those of the peer, who hears of them as the connection ends.
     if tokio::time::timeout(CONNECTION, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();

@@ -7,3 +7,4 @@ mod http;
 mod metrics;
 mod source;
 mod stream;
+mod tunnel;

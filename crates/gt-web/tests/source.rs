@@ -144,7 +144,7 @@ pub fn serve_with(change: impl FnOnce(&mut PageOptions)) -> (Page, Arc<Dispatche
 /// The options of a page at any port.
 pub fn page_options() -> PageOptions {
     let listen = ListenAddress::parse("0").unwrap();
-    PageOptions { listen, names: Vec::new(), allow_network: false, token_file: None }
+    PageOptions { listen, names: Vec::new(), allow_network: false, token_file: None, tunnel: None }
 }
 
 /// Serves a page with operators, if there are any.

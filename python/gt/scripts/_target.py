@@ -53,11 +53,11 @@ def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> d
         address = join_address(args.host or "localhost", port)
         if args.pid is not None:
             parser.error("--pid names a program on this machine, --host and --port a server")
-    if address is not None and address.startswith("ssh://"):
-        from gt.session.tunnel import open_tunnel
+    if address is not None and "://" in address:
+        from gt.session.tunnel import is_tunnel, open_tunnel
 
         try:
-            address = open_tunnel(address)
+            address = open_tunnel(address) if is_tunnel(address) else address
         except ConnectionError as error:
             parser.exit(1, f"{parser.prog}: {error}\n")
     return {

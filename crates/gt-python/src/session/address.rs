@@ -6,6 +6,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
+/// How addresses begin that a tunnel leads to, which `gt.session.tunnel` opens.
+const TUNNELS: [&str; 3] = ["ssh://", "https://", "http://"];
+
 /// Returns the address and the key file of a server, for the function `name`. A cluster has its own.
 pub fn parse_server(
     name: &str,
@@ -23,11 +26,11 @@ pub fn parse_server(
 }
 
 /// Returns an address, for the function `name`: that of a cluster, or the local one of a tunnel to a
-/// server that ssh reaches.
+/// server that ssh reaches, or the port of its page.
 fn parse_address(name: &str, address: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = address.cast::<PyString>() {
         let text: String = text.extract()?;
-        return match text.starts_with("ssh://") {
+        return match TUNNELS.iter().any(|scheme| text.starts_with(scheme)) {
             true => {
                 let module = address.py().import("gt.session.tunnel")?;
                 module.getattr("open_tunnel")?.call1((text,))?.extract()
@@ -43,7 +46,7 @@ fn parse_address(name: &str, address: &Bound<'_, PyAny>) -> PyResult<String> {
         Err(_) => format!("gt.{name}('HOST:PORT')"),
     };
     Err(PyTypeError::new_err(format!(
-        "{name}: the address is {}, expected a string 'HOST:PORT', 'ipc:///PATH', 'file:///PATH' or 'ssh://LOGIN', or a cluster\n  hint: {hint}",
+        "{name}: the address is {}, expected a string 'HOST:PORT', 'ipc:///PATH', 'file:///PATH', 'ssh://LOGIN' or 'https://HOST', or a cluster\n  hint: {hint}",
         address.repr()?
     )))
 }

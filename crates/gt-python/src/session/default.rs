@@ -26,7 +26,8 @@ use crate::error::IntoPython;
 ///
 /// Args:
 ///     address: the server, as `HOST:PORT`, `ipc:///PATH`, `file:///PATH` of a file in which it has
-///         published its address, or `ssh://LOGIN/HOST:PORT`; or a `gt.cluster.Cluster`.
+///         published its address, `ssh://LOGIN/HOST:PORT`, or `https://HOST` of its page; or a
+///         `gt.cluster.Cluster`.
 ///     key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
 ///     insecure: the server was started with `--insecure`.
 ///     slots: the number of shards of sharded tensors, independent of the number of workers; None
