@@ -96,6 +96,7 @@ fn status(asked: u64, sessions: u32) -> Status {
         unkept: String::new(),
         tensors: 2,
         named: None,
+        last_error: None,
         waits: if number == 0 { Waits::Work } else { Waits::Nothing },
         behind: Vec::new(),
     };
