@@ -3,10 +3,10 @@
 import { chart } from '../chart.js';
 import { element, facts, setText, table } from '../elements.js';
 import { age, bytes, counted, duration, number, percent } from '../words.js';
-import { troubles } from './mine.js';
+import { lastError, troubles } from './mine.js';
 
 const FACTS = [
-  'waits for', 'troubles', 'user', 'host', 'age', 'workers', 'instructions', 'instructions/s', 'to run', 'used',
+  'waits for', 'troubles', 'last error', 'user', 'host', 'age', 'workers', 'instructions', 'instructions/s', 'to run', 'used',
   'share', 'weight', 'device time', 'memory', 'quota', 'tensors', 'name kept',
 ];
 
@@ -15,6 +15,7 @@ function values(session) {
   return {
     'waits for': session.waits_for,
     troubles: troubles(session) || '–',
+    'last error': lastError(session) || '–',
     user: [session.user || session.login, session.team && `of team ${session.team}`].filter(Boolean).join(' ') || '–',
     host: session.host || '–',
     age: age(session.seconds),
@@ -36,7 +37,7 @@ function values(session) {
 function make(argument) {
   const wanted = Number(argument);
   const name = element('p', { class: 'name' }, `Session ${Number.isInteger(wanted) ? wanted : ''}`);
-  const all = facts(FACTS, ['waits for', 'troubles']);
+  const all = facts(FACTS, ['waits for', 'troubles', 'last error']);
   const windows = table('Device time', [
     { title: 'in the last', text: (of) => of.name },
     { title: 'used', text: (of) => duration(of.used_seconds), kind: 'number' },
