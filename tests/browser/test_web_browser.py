@@ -20,7 +20,16 @@ HOSTILE = [
     "&lt;b&gt; {{7*7}} ${7*7}",
 ]
 
-VIEWS = ("mine", "workers", "sessions", "users", "published")
+VIEWS = (
+    "mine",
+    "workers",
+    "sessions",
+    "users",
+    "published",
+    "moves",
+    "failures",
+    "hour",
+)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +122,7 @@ def test_it_works_by_keyboard_on_phones_and_in_the_dark(new_tab, shown):
         assert desk.page.evaluate("location.hash || '#/mine'")
         assert desk.page.evaluate("document.activeElement.getAttribute('href')") == f"#/{view}"
     desk.page.keyboard.press("Enter")
-    desk.wait_until("document.activeElement.textContent === 'Published'")
+    desk.wait_until("document.activeElement.textContent === 'Last hour'")
     assert phone.complaints + desk.complaints == []
 
 

@@ -176,6 +176,11 @@ impl PendingAnswers {
         number
     }
 
+    /// Returns the client whose tensors are written for a request.
+    pub fn saver(&self, number: RequestId) -> Option<PeerId> {
+        self.saves.get(&number).map(|saving| saving.client)
+    }
+
     /// Adds what a worker has written, and answers the client after the last. The first failure is
     /// the answer, sent once all workers have reported.
     pub fn saved(

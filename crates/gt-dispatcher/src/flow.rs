@@ -171,6 +171,13 @@ impl Flow {
         self.lanes.iter().all(|lane| lane.in_flight == 0)
     }
 
+    /// Returns whether every lane has completed what was sent before this batch of the client's.
+    pub fn is_past(&self, batch: u64) -> bool {
+        let number = |owner: &(u64, u64)| self.batches.get(&owner.0).and_then(|it| it.of);
+        let mut oldest = self.lanes.iter().filter_map(|lane| lane.owners.front());
+        oldest.all(|owner| number(owner).is_some_and(|of| of >= batch))
+    }
+
     /// Returns the range of the client's batches that have commands in flight to these lanes.
     pub fn batches(&self, slots: &[SlotId]) -> Option<Range<u64>> {
         let lanes = slots.iter().filter_map(|slot| self.lanes.get(slot.0 as usize));

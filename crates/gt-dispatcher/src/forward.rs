@@ -79,10 +79,12 @@ impl Forward<'_> {
             }
             ClientCommand::Fetch { request, .. } => {
                 unread.remove(request);
+                self.session.note_error(self.now, failure);
                 let result = Err(failure.clone());
                 self.outbox.push(peer, Answer::value(request, result));
             }
             ClientCommand::Save(save) => {
+                self.session.note_error(self.now, failure);
                 let (request, result) = (save.request, Err(failure.clone()));
                 self.outbox.push(peer, Answer { request, result: result.map(Reply::Saved) });
             }
@@ -237,6 +239,7 @@ impl Forward<'_> {
             Err(_) if known.is_some() => return,
             Err(failure) => {
                 let result = Err((*failure).clone());
+                self.session.note_error(self.now, &failure);
                 return self.outbox.push(client, Answer::value(request, result));
             }
         }
@@ -279,6 +282,7 @@ impl Forward<'_> {
         };
         if let Err(failure) = self.planner.save(catalogue, self.streams, save, open) {
             let (request, result) = (save.request, Err((*failure).clone()));
+            self.session.note_error(self.now, &failure);
             self.outbox.push(client, Answer { request, result: result.map(Reply::Saved) });
         }
     }

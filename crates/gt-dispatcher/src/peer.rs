@@ -46,6 +46,19 @@ pub fn printable(text: &str) -> String {
     text.chars().take(64).map(|letter| if letter.is_control() { '_' } else { letter }).collect()
 }
 
+/// The most letters of a reason that people read.
+const MOST_LETTERS: usize = 300;
+
+/// Returns a reason on one line, of a limited length.
+pub(crate) fn short(reason: &str) -> String {
+    let line = reason.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+    let mut text: String = line.take(MOST_LETTERS).collect();
+    if reason.chars().nth(MOST_LETTERS).is_some() {
+        text += "...";
+    }
+    text
+}
+
 /// What arrives from a peer.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FromPeer {
@@ -156,5 +169,18 @@ impl PeerOutbox {
             // They emit no events.
             Role::Watcher | Role::Operator => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_short_lines() {
+        let long = short(&"x\n".repeat(1000));
+        assert_eq!(long.chars().count(), MOST_LETTERS + 3);
+        assert!(long.starts_with("x x ") && long.ends_with("..."), "{long}");
+        assert_eq!(short("drained"), "drained");
     }
 }

@@ -17,11 +17,12 @@ use crate::sessions::ClientSession;
 /// # Errors
 /// A command is not valid.
 pub(crate) fn fail_lost(
+    now: Duration,
     session: &mut ClientSession,
     outbox: &mut PeerOutbox,
 ) -> Result<u64, String> {
     let (catalogue, peer) = (&mut session.planning.catalogue, session.identity.peer);
-    let mut done = 0;
+    let (mut done, mut last) = (0, None);
     for batch in &mut session.queue.batches {
         // Dependencies are known between single instructions only.
         let expanded =
@@ -46,6 +47,7 @@ pub(crate) fn fail_lost(
                     if let Some(failure) = &lost {
                         let result = Err((**failure).clone());
                         outbox.push(peer, Answer { request: *request, result });
+                        last = Some(Arc::clone(failure));
                     }
                     lost
                 }
@@ -57,12 +59,16 @@ pub(crate) fn fail_lost(
         done += batch.give_up(lost_here);
     }
     session.queue.batches.retain(|batch| !batch.commands.is_empty());
+    if let Some(failure) = last {
+        session.note_error(now, &failure);
+    }
     Ok(done)
 }
 
 /// Fails the requests of a session that has waited too long for a worker. Returns the weight that
 /// this completes.
 pub(crate) fn fail_all(
+    now: Duration,
     session: &mut ClientSession,
     outbox: &mut PeerOutbox,
     limit: Duration,
@@ -97,6 +103,9 @@ pub(crate) fn fail_all(
                 outbox.push(session.identity.peer, Answer { request, result });
             }
         }
+    }
+    if !asked.is_empty() {
+        session.note_error(now, &failure);
     }
     done
 }

@@ -284,10 +284,14 @@ impl Workers {
     }
 
     /// Returns the name of a worker that is connected or may reconnect.
+    pub fn known_name(&self, id: WorkerId) -> Option<&str> {
+        let expected = self.expected.get(&id).map(|worker| worker.name.as_str());
+        self.by_id(id).map(|worker| worker.name.as_str()).or(expected)
+    }
+
+    /// Returns the same for messages: quoted, or the number of a worker that is unknown.
     pub fn name_of(&self, id: WorkerId) -> String {
-        let expected = self.expected.get(&id).map(|worker| &worker.name);
-        let name = self.by_id(id).map(|worker| &worker.name).or(expected);
-        name.map_or_else(|| id.0.to_string(), |name| format!("'{name}'"))
+        self.known_name(id).map_or_else(|| id.0.to_string(), |name| format!("'{name}'"))
     }
 
     /// Returns the slots of a session by number, each with the name of its worker; empty for none.

@@ -3,6 +3,7 @@
 mod attachment;
 mod bad_batches;
 mod bad_input;
+mod cluster_events;
 mod common;
 mod drains;
 mod entitlements;

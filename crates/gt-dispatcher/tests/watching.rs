@@ -63,7 +63,7 @@ impl World {
     fn status(&mut self, peer: PeerId) -> Status {
         let request = RequestId(9);
         let messages = match peer.role {
-            Role::Watcher => self.send(peer, WatcherToServer::Status { request }),
+            Role::Watcher => self.send(peer, WatcherToServer::Status { request, since: 0 }),
             _ => {
                 let commands = vec![ClientCommand::Status { request }];
                 self.send(peer, ClientToServer::Stream(commands))

@@ -1,5 +1,7 @@
 //! The status of a dispatcher, its workers and its sessions, as shown by `gt top` and
-//! `gt.status()`.
+//! `gt.status()`; [`cluster_event`]: what happened to them.
+
+pub mod cluster_event;
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -13,6 +15,7 @@ use crate::instruction::TensorId;
 use crate::origin::SessionOrigin;
 use crate::publication::PublicationStatus;
 use crate::record;
+use cluster_event::ClusterEvent;
 
 /// The status at one moment. Counters count from the start of the dispatcher; times in reports,
 /// from when the first watcher connected.
@@ -31,11 +34,17 @@ pub struct Status {
     pub teams: Vec<TeamStatus>,
     /// What is published, sorted by name and version.
     pub publications: Vec<PublicationStatus>,
+    /// The newest cluster events that the watcher does not have, in their order; none for clients.
+    pub cluster_events: Vec<ClusterEvent>,
+    /// The last hour in minutes, the oldest first; none for clients.
+    pub hour: Vec<MinuteStatus>,
     /// Events dropped because a queue was full.
     pub dropped: u64,
 }
 
-record!(struct Status { now, asker, workers, sessions, users, teams, publications, dropped });
+record!(struct Status {
+    now, asker, workers, sessions, users, teams, publications, cluster_events, hour, dropped,
+});
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerStatus {
@@ -143,6 +152,8 @@ pub struct SessionStatus {
     /// Its name among its user's sessions, if it has one: then it continues without its client.
     pub named: Option<NamedSession>,
     pub waits: Waits,
+    /// The last error that its client received; `None` also for those who may not read it.
+    pub last_error: Option<LastError>,
     /// The other sessions with work on the workers that it waits for; those that have used the most
     /// device time first.
     pub behind: Vec<String>,
@@ -150,8 +161,24 @@ pub struct SessionStatus {
 
 record!(struct SessionStatus {
     number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
-    anticipated, anticipations, windows, recoveries, unkept, tensors, named, waits, behind,
+    anticipated, anticipations, windows, recoveries, unkept, tensors, named, waits, last_error, behind,
 });
+
+/// An error that a client received: what failed, why, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LastError {
+    /// When, since the dispatcher started.
+    pub at: Duration,
+    /// The operation that failed, possibly with its operands.
+    pub operation: String,
+    pub reason: String,
+    /// The worker it failed on; empty if none.
+    pub worker: String,
+    /// The user's line of that operation; empty if it is not known yet.
+    pub line: String,
+}
+
+record!(struct LastError { at, operation, reason, worker, line });
 
 impl SessionStatus {
     /// Returns how long devices were kept idle for it each time; `None` if they were not.
@@ -211,6 +238,31 @@ pub struct TeamStatus {
 }
 
 record!(struct TeamStatus { name, weight, sessions, share, bytes, spilled, busy, windows });
+
+/// One of the last 60 minutes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MinuteStatus {
+    /// When it began, since the dispatcher started.
+    pub begin: Duration,
+    /// The device time that sessions used, as workers reported it during the minute.
+    pub used: Duration,
+    /// The workers and sessions at its end, and the bytes that the sessions held in memory and that
+    /// were spilled.
+    pub workers: u32,
+    pub sessions: u32,
+    pub bytes: u64,
+    pub spilled: u64,
+    /// The moves of slots from one worker to another, and the sessions that were restored.
+    pub moves: u32,
+    pub recoveries: u32,
+    /// The workers that were lost, the sessions that were ended by an error or an operator, and
+    /// those that lost tensors.
+    pub losses: u32,
+}
+
+record!(struct MinuteStatus {
+    begin, used, workers, sessions, bytes, spilled, moves, recoveries, losses,
+});
 
 /// The windows over which device time is summed, each with its name. They end at the time of the
 /// status.

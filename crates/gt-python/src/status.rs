@@ -6,7 +6,8 @@ use gt::ir::entitlement::Entitlement;
 use gt::ir::gpu::GpuStatus;
 use gt::ir::statistics::WorkerStats;
 use gt::ir::status::{
-    SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse, WorkerStatus,
+    LastError, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse,
+    WorkerStatus,
 };
 use gt::{ClientError, Session};
 use pyo3::prelude::*;
@@ -244,6 +245,22 @@ fn convert_session<'py>(
         }
     };
     dict.set_item("waits_for", waits)?;
+    let error = session.last_error.as_ref().map(|error| convert_error(py, error, now));
+    dict.set_item("last_error", error.transpose()?)?;
+    Ok(dict)
+}
+
+fn convert_error<'py>(
+    py: Python<'py>,
+    error: &LastError,
+    now: Duration,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("seconds", now.saturating_sub(error.at).as_secs_f64())?;
+    dict.set_item("operation", &error.operation)?;
+    dict.set_item("reason", &error.reason)?;
+    dict.set_item("worker", &error.worker)?;
+    dict.set_item("line", &error.line)?;
     Ok(dict)
 }
 

@@ -200,6 +200,7 @@ mod tests {
             tensors: 0,
             named: None,
             waits,
+            last_error: None,
             behind: Vec::new(),
         }
     }

@@ -178,6 +178,7 @@ mod tests {
             tensors: 0,
             named: None,
             waits,
+            last_error: None,
             behind: Vec::new(),
         };
         let sessions = vec![session(SessionId(1), Waits::Nothing), session(SessionId(2), waits)];

@@ -1,17 +1,18 @@
-// Charts of the last minutes.
+// Charts of the last minutes, and of the last hour.
 
 import uPlot from './vendor/uplot/uPlot.esm.js';
 import { element, setText } from './elements.js';
 
 const HEIGHT = 150;
 /** The seconds between the times that are written below a chart. */
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300];
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800];
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function clock(seconds) {
+/** 14:05:30 */
+export function clock(seconds) {
   return new Date(1000 * seconds).toLocaleTimeString('en-GB');
 }
 

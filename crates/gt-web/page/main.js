@@ -10,9 +10,12 @@ import sessions from './views/sessions.js';
 import session from './views/session.js';
 import users from './views/users.js';
 import published from './views/published.js';
+import moves from './views/moves.js';
+import failures from './views/failures.js';
+import hour from './views/hour.js';
 
 /** Each view has a link of its own. `make` returns its element and a function that updates it. */
-const VIEWS = [mine, workers, sessions, users, published];
+const VIEWS = [mine, workers, sessions, users, published, moves, failures, hour];
 
 const content = document.getElementById('content');
 const contact = document.getElementById('contact');

@@ -31,6 +31,9 @@ const FILES: &[(&str, &str, &[u8])] = &files![
     SCRIPT "views/session.js",
     SCRIPT "views/users.js",
     SCRIPT "views/published.js",
+    SCRIPT "views/moves.js",
+    SCRIPT "views/failures.js",
+    SCRIPT "views/hour.js",
     SCRIPT "vendor/uplot/uPlot.esm.js",
     STYLE "vendor/uplot/uPlot.min.css",
 ];

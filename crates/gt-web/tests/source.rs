@@ -104,6 +104,7 @@ fn status(asked: u64, sessions: u32) -> Status {
         unkept: if number == 0 { "there is one worker".into() } else { String::new() },
         tensors: 2,
         named: None,
+        last_error: None,
         waits: match number {
             0 => Waits::Work,
             _ => Waits::Memory {

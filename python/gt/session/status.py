@@ -39,6 +39,9 @@ class Status:
         `slots`: the name of the worker that carries each slot ("" for a slot without a worker).
         `recoveries`: the number of times that its tensors were restored after the loss of a worker.
         `unkept`: why they could not be restored now (empty if they could).
+        `last_error`: the last error that its program received, of sessions of the same user: what
+        failed, why, on which worker, `seconds` ago, and the line of the program once it is known.
+        None for no error, and for other users' sessions.
         `memory_quotas`: pairs of the holder of a quota and its bytes on each worker.
         `behind`: the sessions that it waits for. They have work on the same workers, and those that
         have used most are first; or they hold memory there, and those with most are first.

@@ -60,6 +60,16 @@ class _Entitled(_Totals):
     memory_quotas: list[tuple[str, int]]
 
 
+class ErrorRow(TypedDict):
+    """An error that a session's program received, `seconds` ago."""
+
+    seconds: float
+    operation: str
+    reason: str
+    worker: str
+    line: str
+
+
 class SessionRow(_Entitled):
     """A session."""
 
@@ -77,6 +87,7 @@ class SessionRow(_Entitled):
     unkept: str
     behind: list[str]
     waits_for: str
+    last_error: ErrorRow | None
 
 
 class UserRow(_Entitled):

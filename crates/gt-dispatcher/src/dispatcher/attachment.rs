@@ -133,7 +133,7 @@ impl Dispatcher {
         session.disown();
         session.queue.received = 0;
         // The lines of another program.
-        session.lines = SourceLines::default();
+        (session.lines, session.last_error) = (SourceLines::default(), None);
         session.identity.hand_over(now, hello);
         let identity = &session.identity;
         self.scheduler.retire(from);

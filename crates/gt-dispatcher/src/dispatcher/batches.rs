@@ -164,7 +164,7 @@ impl Dispatcher {
             // A recoverable session loses no tensors: its requests wait for a worker.
             if !session.is_recoverable() {
                 session.queue.is_expanded = true;
-                match waiting::fail_lost(session, &mut self.outbox) {
+                match waiting::fail_lost(now, session, &mut self.outbox) {
                     Ok(failed) => returned += failed,
                     Err(reason) => return self.refuse(now, peer, reason),
                 }
@@ -223,6 +223,8 @@ impl Dispatcher {
 
     /// Plans queued batches in the scheduler's order while lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
+        self.note_recovered(now);
+        self.record_minutes(now);
         let window = self.limits.lane_window;
         let mut ready: SmallVec<[PeerId; 8]> = SmallVec::new();
         loop {

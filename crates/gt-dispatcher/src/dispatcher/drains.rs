@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gt_ir::message::{Goodbye, ServerToOperator, ServerToWorker};
+use gt_ir::status::cluster_event::MoveReason;
 use gt_ir::{LaneId, SlotId, WorkerId};
 
 use super::Dispatcher;
@@ -65,6 +66,8 @@ impl Dispatcher {
             self.end_drain(worker);
             return Err(reason);
         }
+        let name = self.peers.workers.known_name(worker).unwrap_or_default().to_string();
+        self.note_drain(now, &name, within);
         self.copy_publications(now);
         self.continue_drains(now);
         self.pump(now);
@@ -224,7 +227,7 @@ impl Dispatcher {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let (slots, lineage) = (&mut session.planning.catalogue.slots, session.lineage.as_ref());
         let was_home = slots.home().filter(|home| slots.host(*home) == Some(worker));
-        let arithmetics = slots.arithmetics();
+        let (arithmetics, placed) = (slots.arithmetics(), slots.placed());
         slots.remove(worker, &hosts, |slot| lineage.and_then(|lineage| lineage.keeper(slot)));
         session.planning.plans.hosts_changed();
         self.journal.extend(|| session.slots_record());
@@ -232,6 +235,7 @@ impl Dispatcher {
             self.peers.workers.release(worker);
         }
         self.notify_arithmetic_change(peer, &arithmetics);
+        self.note_moves(now, peer, &placed, MoveReason::Drain, None);
         self.count_home(now, peer, was_home);
     }
 
@@ -321,13 +325,14 @@ impl Dispatcher {
     fn give_up_drain(&mut self, now: Duration, worker: WorkerId) {
         let Some(drain) = self.end_drain(worker) else { return };
         let Some(of) = self.peers.workers.by_id(worker) else { return };
-        let peer = of.peer;
+        let (peer, name) = (of.peer, of.name.clone());
         let reason = format!(
             "the worker '{}' could not be drained within {:.0} s: it waits for {}\n  hint: it serves on; allow more time with --timeout, or end those sessions",
             of.name,
             (drain.until - drain.since).as_secs_f64(),
             drain.waits_for()
         );
+        self.note_drain_end(now, &name, &reason);
         self.outbox.push(peer, ServerToWorker::DrainEnded { refused: Some(reason.clone()) });
         self.answer_drain(&drain, Err(reason));
         self.pump(now);

@@ -7,8 +7,8 @@ use super::Dispatcher;
 use crate::peer::PeerId;
 
 impl Dispatcher {
-    /// Asks a client for the lines of its templates, and of the value that it waits for, unless it
-    /// was asked before.
+    /// Asks a client for the lines of its templates, of the value that it waits for and of its last
+    /// error, unless it was asked before.
     pub(super) fn ask_lines(&mut self, peer: PeerId) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         let (planning, lines) = (&session.planning, &mut session.lines);
@@ -25,6 +25,9 @@ impl Dispatcher {
         if let Some(fetch) = self.answers.oldest(peer) {
             let of_tensor = fetch.source.map(|source| source.line);
             missing.extend(lines.missing(of_tensor.into_iter().chain([fetch.line])));
+        }
+        if let Some(error) = &session.last_error {
+            missing.extend(lines.missing([error.1.line].into_iter()));
         }
         if !missing.is_empty() {
             self.outbox.push(peer, ServerToClient::Lines { lines: missing });

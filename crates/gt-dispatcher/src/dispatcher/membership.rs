@@ -52,6 +52,7 @@ impl Dispatcher {
             let Identity { number, entitlement, .. } = &session.identity;
             self.peers.shares.end(now, *number, entitlement);
             self.journal.add(|| JournalRecord::SessionEnd { session: session.identity.number });
+            self.note_session_end(now, &session.identity, reason);
             let (used, (held, away)) =
                 (Duration::from_nanos(session.account.device), session.account.bytes());
             let details = format_args!(
@@ -111,8 +112,8 @@ impl Dispatcher {
             Hello::Worker(hello) => self.welcome_worker(now, peer, hello),
             Hello::Operator(hello) => self.welcome_operator(peer, hello),
             Hello::Watcher(hello) => {
-                let (peers, is_user) = (&self.peers, hello.badge.is_some());
-                self.observability.add_watcher(now, &mut self.outbox, peer, is_user, peers);
+                let (peers, user) = (&self.peers, hello.badge.map(|badge| badge.user));
+                self.observability.add_watcher(now, &mut self.outbox, peer, user, peers);
                 self.outbox.push(peer, Welcome::Watcher);
             }
         }
@@ -163,6 +164,7 @@ impl Dispatcher {
         let (worker, name) = (worker.id, worker.name.clone());
         let details = format_args!("connected");
         self.observability.write(now, LineKind::WorkerRecv, &name, "Link", 0, details);
+        self.note_joined(now, &name, is_renewed);
         let grace = Duration::ZERO;
         let welcome = WorkerWelcome { worker, name, token, grace, is_renewed };
         // A peer reads the welcome before any other message.
@@ -289,6 +291,7 @@ impl Dispatcher {
         let details = format_args!("disconnected reason={reason}");
         let kind = LineKind::WorkerRecv;
         self.observability.write(now, kind, &lost.name, "WorkerLost", 0, details);
+        self.note_lost(now, lost, reason);
         let failure = Arc::new(Failure::new(
             "fetch",
             format!("the worker '{}' that held the tensor was lost ({reason})", lost.name),
@@ -326,6 +329,9 @@ impl Dispatcher {
             catalogue.slots.set_network(&network);
             if !moved.is_empty() {
                 self.journal.extend(|| session.slots_record());
+                let from: Vec<_> = moved.iter().map(|slot| (*slot, lost.id)).collect();
+                let why = Dispatcher::move_reason(reason);
+                self.note_moves(now, peer, &from, why, Some(lost));
             }
             let survival = self.survive_loss(now, peer, lost, &moved, &what, tried == Some(peer));
             self.restore_second_copies(peer);
@@ -341,6 +347,9 @@ impl Dispatcher {
                     ..(*failure).clone()
                 }),
             };
+            if self.peers.sessions.get(peer).is_some_and(|session| session.has_tensors_in(&moved)) {
+                self.note_tensors_lost(now, peer, &failure.reason);
+            }
             let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
             unrestored.push(session.identity.number);
             let catalogue = &mut session.planning.catalogue;
@@ -367,6 +376,7 @@ impl Dispatcher {
         for request in self.answers.forget_worker(&mut self.outbox, lost.peer) {
             if let Some(session) = self.peers.sessions.get_mut(request.client) {
                 session.unread.remove(request.original);
+                session.note_error(now, &failure);
             }
             let result = Err((*failure).clone());
             let value = Answer::value(request.original, result);

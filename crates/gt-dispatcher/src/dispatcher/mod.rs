@@ -3,6 +3,7 @@
 //! - [`attachment`]: sessions that outlive their clients.
 //! - [`routing`]: routes each peer's messages to the parts of the dispatcher.
 //! - [`batches`]: a session's batches, from receipt to the workers.
+//! - [`cluster_events`]: records losses, recoveries and moves, for watchers.
 //! - [`membership`]: peers that connect and disconnect; [`neighbours`]: links between workers; [`quotas`]: the policy's limits on users.
 //! - [`lines`]: asks clients for the lines of their programs, for watchers.
 //! - [`slots`]: which workers host the slots of sessions; [`drains`]: moves them off a worker that is to end.
@@ -14,6 +15,7 @@
 
 mod attachment;
 mod batches;
+mod cluster_events;
 mod drains;
 mod lines;
 mod membership;
@@ -216,7 +218,7 @@ impl Dispatcher {
             let limit = self.worker_wait(session);
             let Some(session) = self.peers.sessions.get_mut(peer) else { continue };
             if session.workerless_since(is_empty).is_some_and(|since| now >= since + limit) {
-                let returned = waiting::fail_all(session, &mut self.outbox, limit);
+                let returned = waiting::fail_all(now, session, &mut self.outbox, limit);
                 session.queue.workerless_since = session.has_queued().then_some(now);
                 session.return_credit(&mut self.outbox, returned);
             }
@@ -234,6 +236,7 @@ impl Dispatcher {
         self.bequeath(now);
         self.admit_waiting(now);
         self.resolve_memory_waits(now);
+        self.record_minutes(now);
         self.observability.tick(now, &mut self.outbox);
         debug_assert!(self.peers.is_activity_counted(), "a session's activity is not counted");
     }
@@ -345,10 +348,11 @@ impl Dispatcher {
             return self.compare(request.client, known, &result);
         }
         // The client confirms values only: a failure counts as read at once.
-        if result.is_err()
+        if let Err(failure) = &result
             && let Some(session) = self.peers.sessions.get_mut(request.client)
         {
             session.unread.remove(request.original);
+            session.note_error(now, failure);
         }
         self.outbox.push(request.client, Answer::value(request.original, result));
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gt_ir::message::{ServerToClient, ServerToWorker};
 use gt_ir::snapshot::Owner;
+use gt_ir::status::cluster_event::MoveReason;
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::Dispatcher;
@@ -119,12 +120,14 @@ impl Dispatcher {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return false };
         let slots = &mut session.planning.catalogue.slots;
         let was_home = slots.home().filter(|home| slots.host(*home) == Some(worker));
+        let before = slots.placed();
         let Some(lineage) = &mut session.lineage else { return false };
         lineage.abandoned_workers.insert(worker);
         let arithmetics = slots.arithmetics();
         slots.remove(worker, &hosts, |slot| lineage.keeper(slot));
         self.journal.extend(|| session.slots_record());
         let what = format!("the worker '{name}' cannot reach another one");
+        self.note_moves(now, peer, &before, MoveReason::Link, None);
         if self.recover(now, peer, RecoveryCause::Lost(&what)).is_err() {
             return false;
         }
@@ -201,6 +204,7 @@ impl Dispatcher {
         }
         match cause {
             RecoveryCause::Lost(what) => {
+                self.note_recovery(now, peer, what);
                 let text = format!(
                     "{what}: the session's tensors are restored, from its last snapshot and {count} batches since"
                 );

@@ -8,6 +8,7 @@ use std::time::Duration;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Resume, ServerToClient};
 use gt_ir::publication::is_publication;
+use gt_ir::status::cluster_event::MoveReason;
 use gt_ir::{Incarnation, SessionId, StreamNumbers, WorkerId};
 
 use super::Dispatcher;
@@ -312,7 +313,7 @@ impl Dispatcher {
         let is_new = matches!(before, Phase::Starting(_));
         let (Phase::Starting(awaited) | Phase::Resuming(awaited)) = before else { return };
         let mut slots = awaited.slots;
-        let arithmetics = slots.arithmetics();
+        let (arithmetics, placed) = (slots.arithmetics(), slots.placed());
         hosts.iter().for_each(|host| slots.update_arithmetic(*host));
         slots.set_network(self.peers.workers.network());
         for worker in missing {
@@ -357,6 +358,8 @@ impl Dispatcher {
         );
         self.outbox.push(peer, ServerToClient::Notice { text });
         self.notify_arithmetic_change(peer, &arithmetics);
+        self.note_moves(now, peer, &placed, MoveReason::Loss, None);
+        self.note_recovery(now, peer, "the server was started again");
         self.restore(now, peer);
     }
 }

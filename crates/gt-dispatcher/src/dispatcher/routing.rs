@@ -9,6 +9,7 @@ use gt_ir::message::{
 };
 
 use super::Dispatcher;
+use super::cluster_events::SAID_GOODBYE;
 use crate::peer::{FromPeer, PeerId};
 
 impl Dispatcher {
@@ -24,7 +25,7 @@ impl Dispatcher {
                 if let Some(worker) = self.peers.workers.get_mut(peer) {
                     worker.is_stopped = true;
                 }
-                self.disconnect(now, peer, "said goodbye");
+                self.disconnect(now, peer, SAID_GOODBYE);
             }
         }
     }
@@ -84,12 +85,16 @@ impl Dispatcher {
             }
             WorkerToServer::StepUndone { lane, failure } => {
                 if let Some(client) = self.client_of(lane, peer) {
+                    self.note_error(now, client, &failure);
                     self.outbox.push(client, ServerToClient::StepUndone(failure));
                 }
             }
             WorkerToServer::MemoryWait { lane, wait } => self.memory_wait(now, peer, lane, wait),
             WorkerToServer::Value { request, result } => self.answer(now, peer, request, result),
             WorkerToServer::Saved { request, result } => {
+                if let (Err(failure), Some(client)) = (&result, self.answers.saver(request)) {
+                    self.note_error(now, client, failure);
+                }
                 self.answers.saved(&mut self.outbox, request, peer, result);
             }
             WorkerToServer::Statistics { request, statistics } => {
@@ -135,9 +140,12 @@ impl Dispatcher {
 
     fn handle_watcher(&mut self, now: Duration, peer: PeerId, message: WatcherToServer) {
         match message {
-            WatcherToServer::Status { request } => {
+            WatcherToServer::Status { request, since } => {
                 self.ask_all_lines();
-                let status = Box::new(self.status(now, peer));
+                let mut status = Box::new(self.status(now, peer));
+                self.record_minutes(now);
+                status.cluster_events = self.observability.cluster_events.after(since);
+                status.hour = self.observability.hour.minutes();
                 self.outbox.push(peer, ServerToWatcher::Status { request, status });
             }
             WatcherToServer::Poll { .. } if !self.observability.may_poll(peer) => {

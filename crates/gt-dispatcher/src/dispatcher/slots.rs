@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use gt_ir::message::{ServerToClient, ServerToWorker};
+use gt_ir::status::cluster_event::MoveReason;
 use gt_ir::{LaneId, SlotId, WorkerId};
 
 use super::Dispatcher;
@@ -44,7 +45,7 @@ impl Dispatcher {
         let catalogue = &mut session.planning.catalogue;
         let (hosts_version, parameters) =
             (catalogue.slots.hosts_version(), catalogue.slots.parameters());
-        let before = catalogue.slots.arithmetics();
+        let (before, placed) = (catalogue.slots.arithmetics(), catalogue.slots.placed());
         let empty = catalogue.empty_slots();
         // A slot with commands or collectives in flight stays where it is.
         let (flow, collectives, number) =
@@ -77,6 +78,7 @@ impl Dispatcher {
             }
         }
         self.notify_arithmetic_change(peer, &before);
+        self.note_moves(now, peer, &placed, MoveReason::Balance, None);
         self.use_joined_worker(now, peer, host.worker);
     }
 
@@ -172,6 +174,7 @@ impl Dispatcher {
             return;
         }
         let (before, arithmetics) = (slots.home_worker(), slots.arithmetics());
+        let placed = slots.placed();
         *slots = after;
         let after = slots.home_worker();
         if before != after {
@@ -183,6 +186,10 @@ impl Dispatcher {
         let name = |id: WorkerId| self.peers.workers.name_of(id);
         let moved = moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(*to)));
         let text = format!("slots move: {}", moved.collect::<Vec<_>>().join(", "));
+        let stays = |(_, worker): &(SlotId, WorkerId)| self.peers.workers.stays(*worker);
+        let (crowded, drained): (Vec<_>, Vec<_>) = placed.into_iter().partition(stays);
+        self.note_moves(now, peer, &crowded, MoveReason::Balance, None);
+        self.note_moves(now, peer, &drained, MoveReason::Drain, None);
         // Whether the base can be restored was checked above.
         let _ = self.recover(now, peer, RecoveryCause::Rebalanced(&text));
         self.notify_arithmetic_change(peer, &arithmetics);

@@ -121,6 +121,7 @@ impl Dispatcher {
         let details = format_args!("{text}");
         self.observability.write(now, LineKind::Error, label, "WorkerLost", 0, details);
         if continues {
+            self.note_given_up(now, peer, &text);
             self.outbox.push(peer, ServerToClient::Notice { text });
         } else {
             self.refuse(now, peer, format!("its commands end workers: {text}"));

@@ -84,7 +84,7 @@ pub(crate) struct Lineage {
     blocks: Vec<u128>,
     blocks_since: Duration,
     /// The end of the log when it was rewound last.
-    rewound_to: u64,
+    pub rewound_to: u64,
     /// How often the session was restored.
     pub recoveries: u64,
     pub suspicion: Suspicion,

@@ -3,11 +3,13 @@
 //! While there is a log or a watcher, clients and workers are asked to emit events. Their
 //! timestamps are of the emitter's clock, and are translated to the dispatcher's.
 //!
-//! - [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: the state of
+//! - [`cluster_events`]: losses, recoveries and moves; [`hour`]: the last hour. [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: the state of
 //!   the cluster; [`clocks`]: clock offsets; [`batches`]: the dispatcher's own events.
 
 mod batches;
 mod clocks;
+mod cluster_events;
+mod hour;
 pub mod log;
 mod status;
 mod watchers;
@@ -24,9 +26,12 @@ use rustc_hash::FxHashMap;
 use crate::peer::{PeerId, PeerOutbox, printable};
 use crate::peers::Peers;
 use clocks::PeerClocks;
+use cluster_events::ClusterEvents;
+use hour::LastHour;
 use log::{LineKind, Log};
 use watchers::{Watchers, summarize};
 
+pub(crate) use hour::HourCounters;
 pub(crate) use status::Cluster;
 use watchers::of_batch;
 
@@ -42,6 +47,8 @@ pub(crate) struct Observability {
     /// The latest report of each worker.
     pub reports: FxHashMap<WorkerId, Report>,
     clocks: PeerClocks,
+    pub cluster_events: ClusterEvents,
+    pub hour: LastHour,
     /// Events dropped because a queue was full, here or at the emitter.
     pub dropped: u64,
     /// The commands of each invocation that is about to be sent, for the log.
@@ -89,11 +96,11 @@ impl Observability {
         now: Duration,
         outbox: &mut PeerOutbox,
         peer: PeerId,
-        is_user: bool,
+        user: Option<String>,
         peers: &Peers,
     ) {
         let was_on = self.is_on();
-        self.watchers.add(peer, is_user);
+        self.watchers.add(peer, user);
         if !was_on {
             self.observe_all(now, outbox, peers, true);
         }
@@ -157,6 +164,11 @@ impl Observability {
     /// Returns whether a watcher may poll for the events of all sessions.
     pub fn may_poll(&self, peer: PeerId) -> bool {
         self.watchers.may_poll(peer)
+    }
+
+    /// Returns the user by whose key a watcher watches; `None` if it watches all users.
+    pub fn watching_user(&self, peer: PeerId) -> Option<&str> {
+        self.watchers.user(peer)
     }
 
     /// Sends a watcher its queued events.

@@ -48,6 +48,7 @@ impl Cluster<'_> {
         let users = self.users();
         let reports = &self.observability.reports;
         let in_flight = self.in_flight();
+        let viewer = self.viewer(asker);
         let workers = self.workers.iter().map(|worker| WorkerStatus {
             id: worker.id,
             number: worker.number,
@@ -67,10 +68,16 @@ impl Cluster<'_> {
             now,
             asker: self.sessions.get(asker).map(|session| session.identity.number),
             workers: workers.collect(),
-            sessions: self.sessions.iter().map(|one| self.session(one, &in_flight)).collect(),
+            sessions: self
+                .sessions
+                .iter()
+                .map(|one| self.session(one, &in_flight, viewer))
+                .collect(),
             teams: teams(&users),
             users,
             publications: self.publications(asker),
+            cluster_events: Vec::new(),
+            hour: Vec::new(),
             dropped: self.observability.dropped,
         }
     }
@@ -138,7 +145,21 @@ impl Cluster<'_> {
         found
     }
 
-    fn session(&self, session: &ClientSession, in_flight: &InFlight) -> SessionStatus {
+    /// Returns the user whose errors a peer may read, which quote values and paths; `None` for all
+    /// users'.
+    fn viewer(&self, asker: PeerId) -> Option<&str> {
+        match self.sessions.get(asker) {
+            Some(session) => Some(&session.identity.entitlement.user),
+            None => self.observability.watching_user(asker),
+        }
+    }
+
+    fn session(
+        &self,
+        session: &ClientSession,
+        in_flight: &InFlight,
+        viewer: Option<&str>,
+    ) -> SessionStatus {
         let waits = self.waits(session);
         let behind = match &waits {
             Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session, in_flight),
@@ -147,6 +168,7 @@ impl Cluster<'_> {
                 Vec::new()
             }
         };
+        let may_read = viewer.is_none_or(|user| user == session.identity.entitlement.user);
         let (bytes, spilled) = session.account.bytes();
         SessionStatus {
             number: session.identity.number,
@@ -170,6 +192,7 @@ impl Cluster<'_> {
             tensors: session.planning.catalogue.tensors().count() as u64,
             named: session.named(),
             waits,
+            last_error: session.last_error().filter(|_| may_read),
             behind,
         }
     }

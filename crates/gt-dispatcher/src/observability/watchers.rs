@@ -21,8 +21,8 @@ pub(crate) struct Watchers(BTreeMap<PeerId, WatcherQueue>);
 
 #[derive(Default)]
 struct WatcherQueue {
-    /// Whether it watches by the key of a user: then it sees the status alone.
-    is_user: bool,
+    /// The user by whose key it watches, if any: then it sees the status alone.
+    user: Option<String>,
     /// Whether it has polled for events; some watchers use the status alone.
     wants_events: bool,
     events: VecDeque<Event>,
@@ -36,13 +36,18 @@ impl Watchers {
         self.0.is_empty()
     }
 
-    pub fn add(&mut self, peer: PeerId, is_user: bool) {
-        self.0.insert(peer, WatcherQueue { is_user, ..WatcherQueue::default() });
+    pub fn add(&mut self, peer: PeerId, user: Option<String>) {
+        self.0.insert(peer, WatcherQueue { user, ..WatcherQueue::default() });
     }
 
     /// Returns whether a watcher may poll for the events of all sessions.
     pub fn may_poll(&self, peer: PeerId) -> bool {
-        self.0.get(&peer).is_some_and(|watcher| !watcher.is_user)
+        self.0.get(&peer).is_some_and(|watcher| watcher.user.is_none())
+    }
+
+    /// Returns the user by whose key a watcher watches.
+    pub fn user(&self, peer: PeerId) -> Option<&str> {
+        self.0.get(&peer)?.user.as_deref()
     }
 
     /// Returns whether the peer was a watcher.

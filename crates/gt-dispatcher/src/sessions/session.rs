@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::entitlement::Entitlement;
-use gt_ir::message::{Attach, ClientHello, ClientToServer, ServerToClient, ServerToWorker};
-use gt_ir::status::NamedSession;
+use gt_ir::message::{
+    Attach, ClientHello, ClientToServer, Failure, ServerToClient, ServerToWorker,
+};
+use gt_ir::status::{LastError, NamedSession};
 use gt_ir::{ClientCommand, Incarnation, SessionId, SlotId, StreamNumbers, WorkerId, codec};
 
 use super::account::SessionAccount;
@@ -18,7 +20,7 @@ use crate::library::BorrowedTensors;
 use crate::lineage::{Lineage, log};
 use crate::named::{KeptNames, SessionName};
 use crate::paused::PausedBy;
-use crate::peer::{PeerId, PeerOutbox};
+use crate::peer::{PeerId, PeerOutbox, short};
 use crate::planner::{Catalogue, PlanCache, Slots};
 use crate::queue::{SlotCount, UnplannedBatch};
 use crate::recent::RecentTensors;
@@ -37,6 +39,8 @@ pub(crate) struct ClientSession {
     pub lineage: Option<Box<Lineage>>,
     pub account: SessionAccount,
     pub lines: SourceLines,
+    /// The last error that was sent to its client, and when.
+    pub last_error: Option<Box<(Duration, Failure)>>,
     pub phase: Phase,
 }
 
@@ -193,6 +197,7 @@ impl ClientSession {
             lineage: None,
             account,
             lines: SourceLines::default(),
+            last_error: None,
             phase: Phase::New,
         }
     }
@@ -203,6 +208,11 @@ impl ClientSession {
             self.flow.return_credit(weight);
             outbox.push(self.identity.peer, ServerToClient::Credit(weight));
         }
+    }
+
+    /// Records an error that is sent to its client.
+    pub fn note_error(&mut self, now: Duration, failure: &Failure) {
+        self.last_error = Some(Box::new((now, failure.clone())));
     }
 
     /// Logs a client's batch in the lineage; returns its number there. Batches of momentary
@@ -230,6 +240,19 @@ impl ClientSession {
         let number = lineage.log.add(frames, shared, weight, requests);
         lineage.log.remove_answered(self.queue.received, batch);
         Some(number)
+    }
+
+    /// Describes the last error that was sent to its client.
+    pub fn last_error(&self) -> Option<LastError> {
+        let (at, failure) = &**self.last_error.as_ref()?;
+        let line = self.lines.text(failure.line).unwrap_or_default().to_string();
+        Some(LastError {
+            at: *at,
+            operation: short(&failure.operation),
+            reason: short(&failure.reason),
+            worker: failure.worker.clone(),
+            line,
+        })
     }
 
     /// Describes it for people, if it has a name.
@@ -289,6 +312,12 @@ impl ClientSession {
         self.queue.workerless_since.filter(|_| self.phase.awaited().is_none() || is_none)
     }
 
+    /// Returns whether it has tensors in any of these slots.
+    pub fn has_tensors_in(&self, slots: &[SlotId]) -> bool {
+        let empty = self.planning.catalogue.empty_slots();
+        slots.iter().any(|slot| !empty.contains(slot))
+    }
+
     /// Returns whether it has a batch, and room for it: in its lanes' windows, and for values.
     pub fn is_ready(&self, window: u64) -> bool {
         let home = self.planning.catalogue.slots.home();
@@ -330,6 +359,18 @@ impl ClientSession {
     pub fn is_restoring(&self) -> bool {
         let is_handed = |lineage: &Lineage| !lineage.handovers.is_empty();
         self.phase.is_rewound() || self.lineage.as_deref().is_some_and(is_handed)
+    }
+
+    /// Returns whether a recovery has ended: the values of the snapshot are on its workers, and the
+    /// batches since are computed.
+    pub fn is_restored(&self) -> bool {
+        let Some(lineage) = self.lineage.as_deref() else { return true };
+        let first = lineage.rewound_to;
+        let is_planned = self.queue.batches.front().is_none_or(|next| next.batch >= first);
+        !self.is_restoring()
+            && !lineage.log.is_replaying()
+            && is_planned
+            && self.flow.is_past(first)
     }
 
     /// Returns whether what is planned is recorded, or will be by a queued command.

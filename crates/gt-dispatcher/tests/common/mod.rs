@@ -212,7 +212,11 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn new(workers: u64) -> Cluster {
-        let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
+        Cluster::with_limits(workers, Limits::default())
+    }
+
+    pub fn with_limits(workers: u64, limits: Limits) -> Cluster {
+        let dispatcher = Dispatcher::new(String::new(), limits, None);
         let (to_clients, streams, ended) = (Vec::new(), Vec::new(), Vec::new());
         let (now, freed) = (Duration::ZERO, Vec::new());
         let mut cluster = Cluster { dispatcher, now, to_clients, streams, ended, freed };

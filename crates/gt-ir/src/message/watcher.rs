@@ -10,13 +10,13 @@ use crate::status::Status;
 /// From a watcher to the server.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WatcherToServer {
-    /// A request for the status.
-    Status { request: RequestId },
+    /// A request for the status, with the cluster events after the one of number `since`.
+    Status { request: RequestId, since: u64 },
     /// A request for up to `limit` events.
     Poll { limit: u32 },
 }
 
-record!(enum WatcherToServer { 1 => Status { request }, 2 => Poll { limit } });
+record!(enum WatcherToServer { 1 => Status { request, since }, 2 => Poll { limit } });
 
 /// From the server to a watcher.
 #[derive(Clone, PartialEq, Debug)]

@@ -11,6 +11,7 @@ use gt_ir::status::{
 };
 use serde_json::{Map, Value, json};
 
+use super::history;
 use super::model::Model;
 use super::view::waits;
 
@@ -26,6 +27,8 @@ pub fn status(model: &Model, title: &str) -> Value {
         "users": list(&status.users, user),
         "teams": list(&status.teams, team),
         "publications": list(&status.publications, publication),
+        "events": model.events.iter().map(history::event).collect::<Vec<_>>(),
+        "hour": history::hour(&status.hour),
     })
 }
 
@@ -117,6 +120,7 @@ fn session(session: &SessionStatus, model: &Model, now: Duration) -> Value {
         "windows": windows(&session.windows),
         "behind": session.behind,
         "waits_for": waits(session, now),
+        "last_error": history::last_error(session.last_error.as_ref(), now),
     })
 }
 

@@ -2,8 +2,10 @@
 //!
 //! - [`model`]: smoothed rates and shares, from successive statuses.
 //! - [`view`]: the screen; [`keys`]: the view that the user has chosen by keys.
-//! - [`text`]: the same as text, and [`json`]: as JSON, for scripts and the web page.
+//! - [`text`]: the same as text, and [`json`]: as JSON, for scripts and the web page, with the past
+//!   ([`history`]).
 
+mod history;
 pub mod json;
 mod keys;
 mod model;

@@ -1,18 +1,23 @@
 //! Rates and uses of time, smoothed, from one status to the next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use gt_ir::event::Activity;
+use gt_ir::status::cluster_event::ClusterEvent;
 use gt_ir::status::{SessionStatus, Status, WorkerStatus};
 use gt_ir::{SessionId, WorkerId};
 
 const KINDS: usize = Activity::ALL.len();
+/// The most cluster events that are kept, as each status shows all of them.
+const EVENTS: usize = 100;
 
 /// The displayed state of a dispatcher.
 pub struct Model {
     alpha: f64,
     pub status: Option<Status>,
+    /// The newest cluster events, in their order.
+    pub events: VecDeque<ClusterEvent>,
     workers: BTreeMap<WorkerId, Shares>,
     sessions: BTreeMap<SessionId, Rates>,
 }
@@ -43,11 +48,14 @@ pub struct Rates {
 impl Model {
     /// Creates a model; `alpha` is the weight of the newest measurement.
     pub fn new(alpha: f64) -> Model {
-        Model { alpha, status: None, workers: BTreeMap::new(), sessions: BTreeMap::new() }
+        let (workers, sessions) = (BTreeMap::new(), BTreeMap::new());
+        Model { alpha, status: None, events: VecDeque::new(), workers, sessions }
     }
 
     /// Updates the model by the newest status.
-    pub fn take(&mut self, status: Status) {
+    pub fn take(&mut self, mut status: Status) {
+        self.events.extend(status.cluster_events.drain(..));
+        self.events.drain(..self.events.len().saturating_sub(EVENTS));
         if let Some(before) = &self.status {
             let seconds = status.now.saturating_sub(before.now).as_secs_f64();
             if seconds <= 0.0 {
@@ -211,6 +219,26 @@ mod tests {
     }
 
     #[test]
+    fn events_of_earlier_statuses_are_kept_up_to_a_limit() {
+        use gt_ir::status::cluster_event::ClusterEventKind;
+
+        let mut model = Model::new(1.0);
+        let mut number = 0;
+        for now in 1..=30 {
+            let mut status = status(1000 * now, worker(0, 0, 0));
+            for _ in 0..4 {
+                number += 1;
+                let (worker, is_back) = ("w0".into(), false);
+                let kind = ClusterEventKind::WorkerJoined { worker, is_back };
+                status.cluster_events.push(ClusterEvent { number, at: status.now, kind });
+            }
+            model.take(status);
+        }
+        let numbers: Vec<u64> = model.events.iter().map(|event| event.number).collect();
+        assert_eq!(numbers, (21..=120).collect::<Vec<u64>>());
+    }
+
+    #[test]
     fn a_share_is_the_time_that_was_told_of_the_time_that_passed() {
         let mut model = Model::new(1.0);
         model.take(status(1000, worker(1000, 100, 100)));
@@ -279,6 +307,7 @@ mod tests {
             tensors: 0,
             named: None,
             waits: Waits::Work,
+            last_error: None,
             behind: Vec::new(),
         };
         let mut model = Model::new(1.0);

@@ -2,7 +2,7 @@
 
 import { chart } from '../chart.js';
 import { choice, element, facts, table } from '../elements.js';
-import { bytes, number, percent } from '../words.js';
+import { age, bytes, number, percent } from '../words.js';
 
 const STORED = 'gt-whose';
 
@@ -26,6 +26,18 @@ export function troubles(session) {
   return all.join('; ');
 }
 
+/** Returns the last error that a session's program received: what failed, where, and why. */
+export function lastError({ last_error: error }) {
+  if (!error) return '';
+  const where = [error.line && `at ${error.line}`, error.worker && `on ${error.worker}`].filter(Boolean);
+  return `${[error.operation, ...where].join(' ')}: ${error.reason} (${age(error.seconds)} ago)`;
+}
+
+function allTroubles(session) {
+  const error = lastError(session);
+  return [troubles(session), error && `last error: ${error}`].filter(Boolean).join('; ');
+}
+
 /** The columns of tables of sessions. */
 export const COLUMNS = [
   { title: 'session', text: (of) => of.name, link: (of) => `#/sessions/${of.number}` },
@@ -34,7 +46,7 @@ export const COLUMNS = [
   { title: 'used', text: (of) => percent(of.used), part: (of) => of.used, kind: 'number' },
   { title: 'share', text: (of) => percent(of.share), kind: 'number' },
   { title: 'memory', text: (of) => bytes(of.bytes), kind: 'number' },
-  { title: 'troubles', text: (of) => troubles(of) || '–', isBad: (of) => troubles(of) !== '' },
+  { title: 'troubles', text: (of) => allTroubles(of) || '–', isBad: (of) => allTroubles(of) !== '' },
 ];
 
 function make() {

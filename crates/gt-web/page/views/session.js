@@ -4,10 +4,10 @@ import { buttons, mayActOn, SESSION_ACTIONS } from '../actions.js';
 import { chart } from '../chart.js';
 import { element, facts, setText, table } from '../elements.js';
 import { age, bytes, counted, duration, number, percent } from '../words.js';
-import { troubles } from './mine.js';
+import { lastError, troubles } from './mine.js';
 
 const FACTS = [
-  'waits for', 'troubles', 'user', 'host', 'age', 'workers', 'instructions', 'instructions/s', 'to run', 'used',
+  'waits for', 'troubles', 'last error', 'user', 'host', 'age', 'workers', 'instructions', 'instructions/s', 'to run', 'used',
   'share', 'weight', 'device time', 'memory', 'quota', 'tensors', 'name kept',
 ];
 
@@ -16,6 +16,7 @@ function values(session) {
   return {
     'waits for': session.waits_for,
     troubles: troubles(session) || '–',
+    'last error': lastError(session) || '–',
     user: [session.user || session.login, session.team && `of team ${session.team}`].filter(Boolean).join(' ') || '–',
     host: session.host || '–',
     age: age(session.seconds),
@@ -39,7 +40,7 @@ function make(argument) {
   const name = element('p', { class: 'name' }, `Session ${Number.isInteger(wanted) ? wanted : ''}`);
   let latest = null;
   const acts = buttons(SESSION_ACTIONS, () => latest);
-  const all = facts(FACTS, ['waits for', 'troubles']);
+  const all = facts(FACTS, ['waits for', 'troubles', 'last error']);
   const windows = table('Device time', [
     { title: 'in the last', text: (of) => of.name },
     { title: 'used', text: (of) => duration(of.used_seconds), kind: 'number' },

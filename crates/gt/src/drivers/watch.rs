@@ -30,6 +30,8 @@ pub struct Watcher {
     user: String,
     names: FxHashMap<Named, String>,
     requests: u64,
+    /// The number of the newest cluster event that it has received.
+    newest: u64,
 }
 
 enum Link {
@@ -85,7 +87,7 @@ impl Watcher {
 
     fn new(link: Link, title: String) -> Watcher {
         let (user, names) = (String::new(), FxHashMap::default());
-        Watcher { link, title, user, names, requests: 0 }
+        Watcher { link, title, user, names, requests: 0, newest: 0 }
     }
 
     /// What is watched, for display.
@@ -103,18 +105,22 @@ impl Watcher {
         self.names.get(&named).map(String::as_str)
     }
 
-    /// Requests the status.
+    /// Requests the status, with the cluster events since the one before.
     ///
     /// # Errors
     /// The dispatcher is gone, or does not answer.
     pub fn status(&mut self) -> Result<Status, NetError> {
         let request = RequestId(self.requests);
         self.requests += 1;
-        self.send(&WatcherToServer::Status { request })?;
-        self.answer(|message| match message {
+        self.send(&WatcherToServer::Status { request, since: self.newest })?;
+        let status = self.answer(|message| match message {
             ServerToWatcher::Status { request: of, status } if of == request => Some(*status),
             _ => None,
-        })
+        })?;
+        if let Some(newest) = status.cluster_events.last() {
+            self.newest = newest.number;
+        }
+        Ok(status)
     }
 
     /// Polls for up to `limit` events; also returns how many were dropped.

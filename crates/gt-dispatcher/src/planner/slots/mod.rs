@@ -259,6 +259,11 @@ impl Slots {
         self.slots.iter().map(|slot| slot.host).collect()
     }
 
+    /// Returns the slots that have a worker, each with it.
+    pub fn placed(&self) -> Vec<(SlotId, WorkerId)> {
+        self.all().filter_map(|slot| Some((slot, self.host(slot)?))).collect()
+    }
+
     /// Returns the slots that are on a worker.
     pub fn on(&self, worker: WorkerId) -> Vec<SlotId> {
         self.all().filter(|slot| self.host(*slot) == Some(worker)).collect()

@@ -344,7 +344,10 @@ fn worker_to_worker() -> Vec<WorkerToWorker> {
 }
 
 fn watcher_to_server() -> Vec<WatcherToServer> {
-    vec![WatcherToServer::Status { request: REQUEST }, WatcherToServer::Poll { limit: 1 << 16 }]
+    vec![
+        WatcherToServer::Status { request: REQUEST, since: 1 << 40 },
+        WatcherToServer::Poll { limit: 1 << 16 },
+    ]
 }
 
 fn server_to_watcher() -> Vec<ServerToWatcher> {

@@ -7,9 +7,10 @@ use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep, SlowLink};
 use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
 use gt_ir::publication::{Audience, PublicationStatus};
+use gt_ir::status::cluster_event::{ClusterEvent, ClusterEventKind, MoveReason, SessionLabel};
 use gt_ir::status::{
-    AwaitedTensor, NamedSession, Report, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS,
-    Waits, WindowUse, WorkerStatus,
+    AwaitedTensor, LastError, MinuteStatus, NamedSession, Report, SessionStatus, Status,
+    TeamStatus, UserStatus, WINDOWS, Waits, WindowUse, WorkerStatus,
 };
 use gt_ir::{SessionId, SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
@@ -106,6 +107,40 @@ fn windows() -> [WindowUse; WINDOWS.len()] {
     WINDOWS.map(|(_, length)| WindowUse { entitled: length / 2, used: length / 3 })
 }
 
+/// A cluster event of each kind.
+fn cluster_events() -> Vec<ClusterEvent> {
+    use ClusterEventKind::*;
+    let worker = || "w0".to_string();
+    let session = || SessionLabel { number: SessionId(3), name: "train.py ada@box #3".into() };
+    let reason = || "its link is lost".to_string();
+    let moved = |reason| SlotsMoved {
+        session: session(),
+        from: worker(),
+        to: "w1".into(),
+        slots: 2,
+        bytes: 1 << 33,
+        reason,
+    };
+    let kinds = [
+        WorkerJoined { worker: worker(), is_back: true },
+        WorkerDrains { worker: worker(), within: Duration::from_secs(60) },
+        DrainEnded { worker: worker(), reason: reason() },
+        WorkerLeft { worker: worker(), reason: reason() },
+        WorkerLost { worker: worker(), reason: reason() },
+        SessionEnded { session: session(), reason: reason() },
+        RecoveryBegun { session: session(), cause: reason(), batches: 1 << 20, bytes: 1 << 33 },
+        Recovered { session: session(), cause: reason(), took: Duration::from_millis(1300) },
+        TensorsLost { session: session(), reason: reason() },
+        CommandGivenUp { session: session(), reason: reason() },
+        moved(MoveReason::Loss),
+        moved(MoveReason::Drain),
+        moved(MoveReason::Balance),
+        moved(MoveReason::Link),
+    ];
+    let at = Duration::from_secs(2);
+    (1..).zip(kinds).map(|(number, kind)| ClusterEvent { number, at, kind }).collect()
+}
+
 pub fn status() -> Status {
     let session = |number, waits| SessionStatus {
         number,
@@ -135,6 +170,13 @@ pub fn status() -> Status {
             kept: 2,
         }),
         waits,
+        last_error: Some(LastError {
+            at: Duration::from_secs(2),
+            operation: "gather of int64 (2,)".into(),
+            reason: "index 7 is out of range for an axis of length 3".into(),
+            worker: "w0".into(),
+            line: "train.py:31".into(),
+        }),
         behind: vec!["run-12 eve@box #9".into()],
     };
     let awaited =
@@ -204,6 +246,18 @@ pub fn status() -> Status {
             readers: 10,
             is_visible: true,
             is_withdrawn: false,
+        }],
+        cluster_events: cluster_events(),
+        hour: vec![MinuteStatus {
+            begin: Duration::from_secs(60),
+            used: Duration::from_secs(70),
+            workers: 2,
+            sessions: 9,
+            bytes: 1 << 34,
+            spilled: 1 << 33,
+            moves: 3,
+            recoveries: 2,
+            losses: 1,
         }],
         dropped: 5,
     }

@@ -254,6 +254,7 @@ mod tests {
             tensors: 0,
             named: None,
             waits,
+            last_error: None,
             behind: vec!["run-12 eve@box #9".into()],
         };
         let nobody = UserStatus {
@@ -288,14 +289,12 @@ mod tests {
         let [first, second] =
             [(1, Waits::Room), (2, value)].map(|(number, waits)| session(SessionId(number), waits));
         Status {
-            asker: None,
             now,
             workers: (0..3).map(worker).collect(),
             sessions: vec![first, second, asks_soon],
             users: vec![nobody, ada],
             teams: vec![none, vision],
-            publications: Vec::new(),
-            dropped: 0,
+            ..Status::default()
         }
     }
 
