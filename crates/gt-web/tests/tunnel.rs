@@ -92,8 +92,8 @@ fn bytes_are_carried_in_both_directions() {
     server.write_all(b"greeting").unwrap();
     assert_eq!(receive(&mut program, 8).unwrap(), b"greeting");
     let (up, down) = (payload(1, 3_000_000), payload(2, 3_000_000));
+    let mut writer = server.try_clone().unwrap();
     std::thread::scope(|scope| {
-        let mut writer = server.try_clone().unwrap();
         scope.spawn(|| down.chunks(70_001).for_each(|part| writer.write_all(part).unwrap()));
         for part in up.chunks(100_003) {
             program.send(Message::binary(part.to_vec())).unwrap();
