@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gt::environment;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
@@ -32,8 +33,15 @@ fn parse_address(name: &str, address: &Bound<'_, PyAny>) -> PyResult<String> {
         let text: String = text.extract()?;
         return match TUNNELS.iter().any(|scheme| text.starts_with(scheme)) {
             true => {
-                let module = address.py().import("gt.session.tunnel")?;
-                module.getattr("open_tunnel")?.call1((text,))?.extract()
+                let py = address.py();
+                let open = py.import("gt.session.tunnel")?.getattr("open_tunnel")?;
+                let opened = open.call1((text,)).inspect_err(|error| {
+                    // The user has called `connect`: the lines of what opens tunnels say nothing.
+                    if !environment::is_set("GT_FULL_TRACEBACK") {
+                        error.set_traceback(py, None);
+                    }
+                });
+                opened?.extract()
             }
             false => Ok(text),
         };
