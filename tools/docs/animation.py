@@ -152,6 +152,6 @@ def at(moment: float, program: str) -> str:
 def draw_sharing(log: Path, picture: Path) -> None:
     """Draw a log of the three programs."""
     trace = log.with_suffix(".json")
-    command = [sys.executable, "-m", "gt", "visualize", log, "-o", trace]
+    command = [sys.executable, "-m", "gt", "visualize", str(log), "-o", str(trace)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     picture.write_text(draw(read_blocks(trace)))

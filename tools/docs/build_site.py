@@ -37,7 +37,7 @@ def missing_names() -> list[str]:
 def main() -> int:
     """Build the site; return the exit status."""
     collect_pages()
-    program = Path(sys.executable).with_name("zensical")
+    program = str(Path(sys.executable).with_name("zensical"))
     command = [program, "build", "--strict", "--clean"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
