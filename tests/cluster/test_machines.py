@@ -2,6 +2,7 @@
 
 import os
 
+import bad_cable
 import gt
 import pytest
 from cluster_command import until
@@ -109,6 +110,26 @@ def test_a_machine_crashes(lab):
         found = training.result()
     until(lambda: lab.workers() == (COUNT - 1) * WORKERS, 120, "the loss of two workers")
     assert found == expected(6)
+
+
+def test_a_cable_delays_and_loses_packets(lab):
+    """Links resend what is lost; nothing is taken for the loss of a worker."""
+    if reason := bad_cable.missing():
+        pytest.skip(reason)
+    cable = lab.all[0].connect_badly(lab.all[1], delay=0.03, lose_each=25)
+    try:
+        with gt.Session(f"file://{lab.folder.address}"):
+            training = Training()
+            for _ in range(6):
+                training.step()
+            found = training.result()
+            (session,) = gt.status().sessions
+            assert len(set(session["slots"])) == COUNT * WORKERS, session
+            assert session["recoveries"] == 0
+    finally:
+        cable.close()
+    assert found == expected(6)
+    assert cable.passed > 100 and cable.lost > 4, (cable.passed, cable.lost)
 
 
 def test_one_machine_cannot_send_to_another(lab):

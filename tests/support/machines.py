@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import gt.worker
+from bad_cable import BadCable
 from gt.cluster.folder import ClusterFolder
 from gt.cluster.status import read_status
 
@@ -118,6 +119,17 @@ class Machine:
                 *("tc", "-n", near.name, "qdisc", "add", "dev", inside, "root", "tbf"),
                 *("rate", f"{megabits}mbit", "burst", "64kb", "latency", "400ms"),
             )
+        return cable
+
+    def connect_badly(self, other: Machine, delay: float, lose_each: int) -> BadCable:
+        """Lay a bad cable to another machine, which takes all that the two send each other."""
+        names = (f"bad{other.name[-8:]}", f"bad{self.name[-8:]}")
+        cable = BadCable(names, delay, lose_each)
+        for near, far, inside in ((self, other, names[0]), (other, self, names[1])):
+            run("ip", "link", "set", inside, "netns", near.name)
+            run("ip", "-n", near.name, "link", "set", inside, "up")
+            route = ("route", "add", f"{far.address}/32", "dev", inside, "src", near.address)
+            run("ip", "-n", near.name, *route)
         return cable
 
     def crash(self) -> None:
