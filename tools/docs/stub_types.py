@@ -154,6 +154,7 @@ PARAMETERS = {
     "run_web.address": "str | None",
     "on_ready": "Callable[[], object]",
     "run_worker.on_ready": "Callable[[str, int | None, int | None], object]",
+    "connect.address": "str | _Cluster",
     "connect.name": "str | None",
     "open_session.name": "str | None",
     "policy": "str | PathLike[str] | None",

@@ -94,6 +94,7 @@ from typing_extensions import Self, disjoint_base
 
 import numpy as _numpy
 from numpy.typing import NDArray
+from gt.cluster import Cluster as _Cluster
 {imports}
 
 _Number: TypeAlias = _bool | _int | _float | _complex

@@ -7,14 +7,14 @@ change, and not from NumPy's distributions, which may change between versions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gt import _generator
 
 #: A user's source of random numbers.
-Source = _generator.Generator | Any | None
+Source: TypeAlias = _generator.Generator | Any | None
 
 
 def as_source(given: Any, who: str) -> Source:
