@@ -50,7 +50,7 @@ class BadCable:
     Args:
         names: The names of the devices. The caller puts them into their namespaces.
         delay: The seconds that each packet takes.
-        lose_each: Of so many packets, the last one is lost.
+        lose_each: The number of packets of which the last one is lost.
     """
 
     def __init__(self, names: tuple[str, str], delay: float, lose_each: int):
