@@ -206,24 +206,30 @@ def test_many_failures_are_not_by_chance(tmp_path, monkeypatch):
     assert not (tmp_path / "some-again.xml").exists()
 
 
-@pytest.mark.parametrize("ending", ["panic", "abort"])
+@pytest.mark.parametrize("ending", ["panic", "abort", "none", "spoilt"])
 def test_rust_tests_run_again_unless_their_program_was_killed(tmp_path, monkeypatch, ending):
     killed = "  process didn't exit successfully: `all` (signal: 6, SIGABRT: process abort signal)"
     program(
         tmp_path,
         "cargo",
         f"""
-case "$*" in *--exact*) echo "again: $*" >> {tmp_path}/again; exit 0;; esac
+case "$*" in *--exact*)
+  echo "again: $*" >> {tmp_path}/again
+  echo "test result: ok. {1 if ending != "none" else 0} passed; 0 failed; finished in 0.10s"
+  exit 0;;
+esac
 echo "     Running unittests src/lib.rs (target/release/deps/gt_net-0123456789abcdef)"
-echo "test peers::links ... FAILED"
+{'echo "test peers::links - should panic ... FAILED"' if ending != "spoilt" else ""}
 echo "test result: FAILED. 1 passed; 1 failed; 0 ignored; finished in 0.10s"
 {'echo "' + killed + '"' if ending == "abort" else ""}
 exit 101""",
     )
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     outcome, unsteady = runner.run(suites.Part("rust", ["cargo", "test"]))
-    if ending == "abort":
+    if ending in ("abort", "spoilt"):
         assert (outcome.status, unsteady) == (101, []) and not (tmp_path / "again").exists()
+    elif ending == "none":
+        assert (outcome.status, unsteady) == (101, []), "no test has passed"
     else:
         assert (outcome.status, unsteady) == (0, ["peers::links"])
         words = (tmp_path / "again").read_text()
@@ -243,3 +249,23 @@ def test_the_lock_is_freed_with_its_process(tmp_path, monkeypatch):
         process.wait(timeout=10)
         with build.lock() as file:
             fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def test_a_process_that_crashes_is_no_unsteady_test(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "REPORTS", tmp_path)
+    begun = tmp_path / "begun"
+    part = a_part(
+        tmp_path,
+        f"""
+import os
+import pathlib
+
+def test_crashes_once():
+    begun = pathlib.Path({str(begun)!r})
+    if not begun.exists():
+        begun.touch()
+        os.abort()
+""",
+    )
+    outcome, unsteady = runner.run(part)
+    assert (outcome.status, unsteady) == (1, [])

@@ -33,6 +33,9 @@ TOLERANCE = 1.5
 #: The most failed tests that run again: if more fail, it is not by chance.
 AGAIN = 5
 
+#: The line of a Rust test that failed.
+FAILED = re.compile(r"test (.*?)(?: - (?:should panic|compile fail|compile))? \.\.\. FAILED$")
+
 #: The line that cargo prints before it runs a test program.
 PROGRAM = re.compile(r"\s+(?:Running (?:unittests )?(\S+) \(.*?([\w-]+)-\w+\)|Doc-tests (\S+))")
 
@@ -49,11 +52,15 @@ def budgets() -> dict[str, float]:
 
 @dataclass
 class Outcome:
-    """What became of a part: its exit status, the seconds of tests, and those that failed."""
+    """What became of a part: its exit status, the seconds of tests, and those that failed.
+
+    `failed` is empty if it is not known which have failed; `passes` counts those that passed.
+    """
 
     status: int
     seconds: list[tuple[float, str]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    passes: int = 0
 
 
 def run_cargo(part: Part) -> Outcome:
@@ -70,6 +77,7 @@ def run_cargo(part: Part) -> Outcome:
     found: list[tuple[float, str]] = []
     kept: list[str] = []
     failed: list[str] = []
+    passes = failures = 0
     is_killed = False
     assert process.stdout is not None
     with process:
@@ -79,11 +87,15 @@ def run_cargo(part: Part) -> Outcome:
                 kept = []
             elif result := re.match(r"test result: (\w+)\. (.*) finished in ([\d.]+)s", line):
                 found.append((float(result[3]), name))
+                numbers = re.match(r"(\d+) passed; (\d+) failed", result[2])
+                assert numbers is not None, line
+                passes += int(numbers[1])
+                failures += int(numbers[2])
                 if not result[2].startswith("0 passed; 0 failed"):
                     print(f"  {name}: {result[1]}. {result[2]} {result[3]} s", flush=True)
                 if result[1] != "ok":
                     print("".join(kept), flush=True)
-            elif failure := re.match(r"test (.*) \.\.\. FAILED$", line):
+            elif failure := FAILED.match(line):
                 failed.append(failure[1])
                 kept.append(line)
             elif not re.match(
@@ -96,7 +108,9 @@ def run_cargo(part: Part) -> Outcome:
                     print(line, end="", flush=True)
     if process.returncode:
         print("".join(kept[-200:]), flush=True)
-    return Outcome(process.returncode, found, [] if is_killed else failed)
+    # Other output may have spoilt the line of a test: then it is not known which have failed.
+    is_known = not is_killed and failures == len(failed)
+    return Outcome(process.returncode, found, failed if is_known else [], passes)
 
 
 def run_pytest(part: Part) -> Outcome:
@@ -108,11 +122,19 @@ def run_pytest(part: Part) -> Outcome:
     if not report.exists():
         return Outcome(status)
     outcome = Outcome(status)
+    has_crashed = False
     for case in xml.parse(report).iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
         outcome.seconds.append((float(case.get("time", 0)), f"{part.name}: {name}"))
-        if case.find("failure") is not None or case.find("error") is not None:
+        wrong = [*case.findall("failure"), *case.findall("error")]
+        if wrong:
             outcome.failed.append(name)
+            has_crashed |= any("crashed while running" in (of.get("message") or "") for of in wrong)
+        elif case.find("skipped") is None:
+            outcome.passes += 1
+    # A process that has crashed is a failure, whatever its test does alone.
+    if has_crashed:
+        outcome.failed = []
     return outcome
 
 
@@ -135,7 +157,7 @@ def run(part: Part) -> tuple[Outcome, list[str]]:
     else:
         again = [word for word in part.command if word not in DIVIDED] + ["--last-failed"]
     second = run_command(Part(f"{part.name} again", again, part.environment))
-    if second.status:
+    if second.status or second.passes < len(set(outcome.failed)):
         return outcome, []
     return Outcome(0, outcome.seconds), outcome.failed
 

@@ -281,6 +281,18 @@ fn the_last_error_of_a_session_has_its_line_and_only_its_user_and_the_clusters_w
         cluster.handle(watcher, Hello::Watcher(hello));
         assert_eq!(shown(status_since(&mut cluster, watcher, 0)), *expected, "{user}");
     }
+    // Why a session ended may quote its commands.
+    cluster.handle(bob, ClientToServer::End);
+    let mut reason_for = |watcher| {
+        let events = status_since(&mut cluster, watcher, 0).cluster_events;
+        events.into_iter().find_map(|event| match event.kind {
+            ClusterEventKind::SessionEnded { reason, .. } => Some(reason),
+            _ => None,
+        })
+    };
+    assert_eq!(reason_for(PeerId::watcher(811)).as_deref(), Some(""));
+    let told = reason_for(WATCHER).expect("it has ended");
+    assert!(told.contains("ended"), "{told}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gt_ir::message::Failure;
 use gt_ir::status::MinuteStatus;
-use gt_ir::status::cluster_event::{ClusterEventKind, MoveReason, SessionLabel};
+use gt_ir::status::cluster_event::{ClusterEvent, ClusterEventKind, MoveReason, SessionLabel};
 use gt_ir::{SessionId, SlotId, WorkerId};
 
 use super::Dispatcher;
@@ -27,6 +27,21 @@ impl Identity {
 }
 
 impl Dispatcher {
+    /// Returns the events after the one of a number that a watcher may read. Reasons quote what failed,
+    /// so a user's watcher reads those of that user's sessions alone.
+    pub(super) fn events_for(&self, watcher: PeerId, since: u64) -> Vec<ClusterEvent> {
+        let mut events = self.observability.cluster_events.after(since);
+        let Some(user) = self.observability.watching_user(watcher) else { return events };
+        for event in &mut events {
+            let Some((session, reason)) = event.kind.quoted() else { continue };
+            let session = self.peers.sessions.by_number(session);
+            if session.is_none_or(|session| session.identity.entitlement.user != user) {
+                reason.clear();
+            }
+        }
+        events
+    }
+
     fn note(&mut self, now: Duration, kind: ClusterEventKind) {
         self.record_minutes(now);
         self.observability.cluster_events.add(now, kind);

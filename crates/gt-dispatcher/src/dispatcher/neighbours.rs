@@ -10,9 +10,13 @@ use super::Dispatcher;
 use crate::peer::PeerId;
 use crate::workers::RegisteredWorker;
 
-/// The rate, in bytes per second, at which a pair counts whose pieces pass through here: less than that
-/// of any link that is measured.
+/// The rate, in bytes per second, at which a pair counts whose pieces pass through here: less than
+/// nearly all links have.
 const RELAYED: u64 = 1 << 20;
+
+/// The largest piece that passes through here. The queue to a worker is bounded, and one that exceeds
+/// it costs the worker its link.
+const LARGEST_RELAYED: usize = 256 << 20;
 
 impl Dispatcher {
     /// Sends a new worker the addresses of the others, and the others its own.
@@ -48,8 +52,13 @@ impl Dispatcher {
 
     /// Passes a piece on to a worker to which its sender can open no link. Plans then avoid the pair. A
     /// receiver that is lost is recovered from as such.
-    pub(super) fn relay(&mut self, from: PeerId, to: WorkerId, piece: Piece) {
+    pub(super) fn relay(&mut self, now: Duration, from: PeerId, to: WorkerId, piece: Piece) {
         let Some(receiver) = self.peers.workers.by_id(to).map(|worker| worker.peer) else { return };
+        if piece.result.as_ref().is_ok_and(|content| content.meta().bytes() > LARGEST_RELAYED) {
+            let reason = "the connection could not be made, and it is too large for the server";
+            self.undelivered(now, from, piece.transfer, piece.to, reason.to_string());
+            return;
+        }
         self.links_measured(from, &[LinkRate { to, bytes_per_second: RELAYED }]);
         self.outbox.push(receiver, ServerToWorker::Piece(piece));
     }

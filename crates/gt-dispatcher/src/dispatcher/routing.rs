@@ -128,7 +128,7 @@ impl Dispatcher {
             WorkerToServer::Needs { publication, slot } => {
                 self.values_needed(now, peer, publication, slot);
             }
-            WorkerToServer::Relay { to, piece } => self.relay(peer, to, piece),
+            WorkerToServer::Relay { to, piece } => self.relay(now, peer, to, piece),
             WorkerToServer::Links(links) => self.links_measured(peer, &links),
             WorkerToServer::Drain { within } => self.worker_leaves(now, peer, within),
             WorkerToServer::Events { events, dropped } => {
@@ -144,7 +144,7 @@ impl Dispatcher {
                 self.ask_all_lines();
                 let mut status = Box::new(self.status(now, peer));
                 self.record_minutes(now);
-                status.cluster_events = self.observability.cluster_events.after(since);
+                status.cluster_events = self.events_for(peer, since);
                 status.hour = self.observability.hour.minutes();
                 self.outbox.push(peer, ServerToWatcher::Status { request, status });
             }

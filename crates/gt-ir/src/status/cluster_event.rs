@@ -54,6 +54,27 @@ pub enum ClusterEventKind {
     },
 }
 
+impl ClusterEventKind {
+    /// Returns the session and the reason if that may quote what its commands computed.
+    pub fn quoted(&mut self) -> Option<(SessionId, &mut String)> {
+        match self {
+            ClusterEventKind::SessionEnded { session, reason }
+            | ClusterEventKind::TensorsLost { session, reason }
+            | ClusterEventKind::CommandGivenUp { session, reason } => {
+                Some((session.number, reason))
+            }
+            ClusterEventKind::WorkerJoined { .. }
+            | ClusterEventKind::WorkerDrains { .. }
+            | ClusterEventKind::DrainEnded { .. }
+            | ClusterEventKind::WorkerLeft { .. }
+            | ClusterEventKind::WorkerLost { .. }
+            | ClusterEventKind::RecoveryBegun { .. }
+            | ClusterEventKind::Recovered { .. }
+            | ClusterEventKind::SlotsMoved { .. } => None,
+        }
+    }
+}
+
 record!(enum ClusterEventKind {
     0 => WorkerJoined { worker, is_back },
     1 => WorkerDrains { worker, within },

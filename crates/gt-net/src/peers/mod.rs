@@ -198,6 +198,7 @@ impl PeerLinks {
         match parts::cut(frames, put) {
             // The queue is unbounded, so EAGAIN also means that the link has ended.
             Err(zmq::Error::EHOSTUNREACH | zmq::Error::EAGAIN) => {
+                self.look();
                 self.fail(worker);
                 Err(unreachable(&endpoint))
             }
@@ -208,6 +209,9 @@ impl PeerLinks {
     /// Gives up the link to a worker.
     fn fail(&mut self, worker: WorkerId) {
         let Some(route) = self.routes.get_mut(&worker) else { return };
+        if matches!(route.kind, RouteKind::Failed { .. }) {
+            return;
+        }
         let failed = RouteKind::Failed { is_new: true, was_open: route.is_open() };
         let before = std::mem::replace(&mut route.kind, failed);
         if let RouteKind::Dialed { endpoint, .. } = before {
@@ -355,6 +359,7 @@ impl PeerLinks {
                 self.open.remove(&link);
                 let lost = self.routes.iter().find(|(_, route)| route.link == link);
                 if let Some(worker) = lost.map(|(worker, _)| *worker) {
+                    self.look();
                     self.fail(worker);
                 }
                 return Ok(Some(PeerEvent::Disconnected(link)));

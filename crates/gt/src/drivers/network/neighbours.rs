@@ -30,8 +30,10 @@ pub struct Neighbours {
     sent: BTreeMap<WorkerId, VecDeque<SentPiece>>,
     /// The pieces that wait for a link to open: if it does not, they are sent through the server.
     waiting: BTreeMap<WorkerId, Vec<Piece>>,
-    /// The workers to which no link could be opened, as the log says.
+    /// The workers to which no link could be opened.
     unreachable: BTreeSet<WorkerId>,
+    /// Those of which the log does not say so yet, and since when: they may just have died.
+    untold: BTreeMap<WorkerId, Instant>,
     /// This process's blocks that others have yet to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
     /// What each link had carried when it was last looked at, and the rate that was reported; and
@@ -45,6 +47,9 @@ pub struct Neighbours {
 /// The number of sent items remembered for each neighbour: more than can be in flight.
 const REMEMBERED: usize = 64 << 10;
 
+/// How long a worker is unreachable before the log says so: the server notices a death earlier.
+const TELL_AFTER: Duration = Duration::from_secs(2);
+
 /// The interval at which the rates of links are looked at.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
 
@@ -57,6 +62,10 @@ enum SentPiece {
 }
 
 impl SentPiece {
+    fn of(piece: &Piece) -> SentPiece {
+        SentPiece::Piece(piece.transfer, piece.to)
+    }
+
     /// Returns the message for the dispatcher if the item does not arrive.
     fn undelivered(self, reason: String) -> WorkerToServer {
         match self {
@@ -82,6 +91,7 @@ impl Neighbours {
             sent: BTreeMap::new(),
             waiting: BTreeMap::new(),
             unreachable: BTreeSet::new(),
+            untold: BTreeMap::new(),
             lent: BTreeMap::new(),
             rates: BTreeMap::new(),
             measured: Instant::now(),
@@ -116,6 +126,7 @@ impl Neighbours {
         self.sent.remove(&worker);
         self.waiting.remove(&worker);
         self.unreachable.remove(&worker);
+        self.untold.remove(&worker);
         self.mapped.retain(|(owner, _)| *owner != worker);
         self.lent.remove(&worker).unwrap_or_default()
     }
@@ -137,26 +148,40 @@ impl Neighbours {
     }
 
     /// Sends a piece. Returns the message for the dispatcher if that fails.
+    ///
+    /// The pieces of a transfer arrive in order: those for a worker that could not be reached once take
+    /// the way through the server from then on, behind the first ones.
     pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<WorkerToServer> {
-        let sent = SentPiece::Piece(piece.transfer, piece.to);
         let is_shared = matches!(&piece.result, Ok(Content::Shared { .. }));
+        // Only workers on this machine could map a block.
+        if self.unreachable.contains(&to) && !is_shared {
+            return Some(WorkerToServer::Relay { to, piece });
+        }
         if let Ok(Content::Shared { block, .. }) = &piece.result {
             self.lent.entry(to).or_default().insert(block.token);
         }
+        let sent = SentPiece::of(&piece);
         let message = WorkerToWorker::Piece { sender: self.own, piece };
-        let undelivered = self.put(to, sent, &message);
-        let WorkerToWorker::Piece { piece, .. } = message else { return undelivered };
-        // Only workers on this machine could map a block.
-        match undelivered {
-            Some(_) if self.peers.is_unreachable(to) && !is_shared => {
-                return Some(WorkerToServer::Relay { to, piece });
-            }
-            None if !self.peers.is_open(to) && !is_shared => {
+        let result = self.peers.send(to, &codec::encode(&message));
+        let WorkerToWorker::Piece { piece, .. } = message else { return None };
+        match result {
+            Ok(()) if is_shared || self.peers.is_open(to) => self.note_sent(to, sent),
+            // It is not open yet, or will be found to have failed.
+            Ok(()) => self.waiting.entry(to).or_default().push(piece),
+            Err(_) if self.peers.is_unreachable(to) && !is_shared => {
                 self.waiting.entry(to).or_default().push(piece);
             }
-            _ => {}
+            Err(error) => return Some(sent.undelivered(error.to_string())),
         }
-        undelivered
+        None
+    }
+
+    fn note_sent(&mut self, to: WorkerId, sent: SentPiece) {
+        let all = self.sent.entry(to).or_default();
+        if all.len() == REMEMBERED {
+            all.pop_front();
+        }
+        all.push_back(sent);
     }
 
     /// Sends values of a snapshot. Returns the message for the dispatcher if that fails.
@@ -168,22 +193,9 @@ impl Neighbours {
                 self.lent.entry(to).or_default().insert(block.token);
             }
         }
-        self.put(to, sent, &WorkerToWorker::Backup(backup))
-    }
-
-    fn put(
-        &mut self,
-        to: WorkerId,
-        sent: SentPiece,
-        message: &WorkerToWorker,
-    ) -> Option<WorkerToServer> {
-        match self.peers.send(to, &codec::encode(message)) {
+        match self.peers.send(to, &codec::encode(&WorkerToWorker::Backup(backup))) {
             Ok(()) => {
-                let all = self.sent.entry(to).or_default();
-                if all.len() == REMEMBERED {
-                    all.pop_front();
-                }
-                all.push_back(sent);
+                self.note_sent(to, sent);
                 None
             }
             Err(error) => Some(sent.undelivered(error.to_string())),
@@ -201,35 +213,48 @@ impl Neighbours {
         let mut undelivered = Vec::new();
         for FailedLink { worker: to, was_open } in self.peers.failed() {
             let waiting = self.waiting.remove(&to).unwrap_or_default();
-            let mut sent = self.sent.remove(&to).unwrap_or_default();
-            if !was_open && self.unreachable.insert(to) {
-                self.warn_of_relay(to);
+            let mut lost: Vec<SentPiece> = self.sent.remove(&to).unwrap_or_default().into();
+            if was_open {
+                lost.extend(waiting.iter().map(SentPiece::of));
+            } else {
+                if self.unreachable.insert(to) {
+                    self.untold.insert(to, Instant::now());
+                }
+                let relay = |piece| WorkerToServer::Relay { to, piece };
+                undelivered.extend(waiting.into_iter().map(relay));
             }
-            if !was_open {
-                let is_relayed = |sent: &SentPiece| match sent {
-                    SentPiece::Piece(transfer, lane) => {
-                        waiting.iter().any(|piece| (piece.transfer, piece.to) == (*transfer, *lane))
-                    }
-                    SentPiece::Backup(..) => false,
-                };
-                sent.retain(|sent| !is_relayed(sent));
-                let relayed = waiting.iter().cloned();
-                undelivered.extend(relayed.map(|piece| WorkerToServer::Relay { to, piece }));
-            }
-            let reason = "the connection could not be made, or was lost".to_string();
-            undelivered.extend(sent.into_iter().map(|sent| sent.undelivered(reason.clone())));
+            let reason = "the connection could not be made, or was lost";
+            undelivered.extend(lost.into_iter().map(|sent| sent.undelivered(reason.to_string())));
         }
-        let peers = &self.peers;
-        self.waiting.retain(|to, _| !peers.is_open(*to));
+        self.note_opened();
         undelivered
     }
 
-    fn warn_of_relay(&self, to: WorkerId) {
-        let name = self.names.get(&to).map_or("", String::as_str);
-        let address = self.peers.endpoint_of(to).unwrap_or("an unknown address");
-        tracing::warn!(
-            "worker '{name}' cannot be reached at {address}: what it needs is sent through the server, which is slower\n  hint: workers must reach each other on all ports; --peer-host sets the address of a worker"
-        );
+    /// Pieces whose links have opened are on their way.
+    fn note_opened(&mut self) {
+        let waiting = self.waiting.keys().copied();
+        let opened: Vec<WorkerId> = waiting.filter(|to| self.peers.is_open(*to)).collect();
+        for to in opened {
+            for piece in self.waiting.remove(&to).unwrap_or_default() {
+                self.note_sent(to, SentPiece::of(&piece));
+            }
+        }
+    }
+
+    /// Writes to the log who cannot be reached, once for each.
+    fn tell_unreachable(&mut self) {
+        let Neighbours { untold, names, peers, .. } = self;
+        untold.retain(|worker, since| {
+            if since.elapsed() < TELL_AFTER {
+                return true;
+            }
+            let name = names.get(worker).map_or("", String::as_str);
+            let address = peers.endpoint_of(*worker).unwrap_or("an unknown address");
+            tracing::warn!(
+                "worker '{name}' cannot be reached at {address}: what it needs is sent through the server, which is slower\n  hint: workers must reach each other on all ports; --peer-host sets the address of a worker"
+            );
+            false
+        });
     }
 
     /// Returns the message for the dispatcher about links to other machines whose rates have changed
@@ -239,6 +264,7 @@ impl Neighbours {
             return None;
         }
         self.measured = Instant::now();
+        self.tell_unreachable();
         let carried: Vec<_> = self.peers.carried().collect();
         let mut links = Vec::new();
         for (to, counters) in carried {
@@ -350,3 +376,6 @@ impl Neighbours {
         Piece { transfer, number, from, to, result }
     }
 }
+
+#[cfg(test)]
+mod tests;
