@@ -9,7 +9,9 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
+from gt.session import web_tunnel
 from gt.session.tunnel import close_tunnel, open_tunnel
+from gt.session.web_address import WebAddress
 from processes import embedded_only, linux_only, one_engine_only, run_gt, unsharded_only
 from proxy import Proxy
 from ssh_labs import compute
@@ -199,3 +201,30 @@ def test_what_else_answers_is_told_in_one_line(near, answer, words):
         what, hint = str(caught.value).split("\n")
         assert what.startswith(f"{address}: ") and words in what, what
         assert hint.startswith("  hint: ")
+
+
+#: Answers the first look when it is asked for the second one.
+_SLOW = """
+import json, sys
+numbers = [sys.stdin.readline() for _ in range(3)][1:]
+for at, number in enumerate(numbers):
+    print(json.dumps([int(number), {"kind": "answer", "text": str(at + 1)}]), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_the_answer_to_an_interrupted_look_is_not_that_to_the_next(tmp_path, monkeypatch):
+    (script := tmp_path / "slow.py").write_text(_SLOW)
+    monkeypatch.setattr(web_tunnel, "_SCRIPT", script)
+    to = WebAddress.parse("http://127.0.0.1:1")
+    with (tmp_path / "listener").open("w") as listener:
+        carrier = web_tunnel.CarrierProcess(tmp_path, listener, tmp_path / "s", to)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("select.poll", interrupt)
+        carrier.look()
+    assert carrier.look() == {"kind": "answer", "text": "2"}
+    carrier.end()

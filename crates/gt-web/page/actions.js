@@ -9,6 +9,8 @@ const dismiss = element('button', { type: 'button', hidden: '' }, 'Dismiss');
 document.getElementById('contact').after(element('div', { id: 'outcome' }, said, dismiss));
 dismiss.addEventListener('click', () => say(''));
 
+const NOT_VALID = 'The token of this link is not valid: it may be that of an earlier start.';
+
 /** The user on whose sessions alone this page acts. */
 let onlyUser = null;
 
@@ -31,7 +33,7 @@ export async function begin() {
     if (act) {
       history.replaceState(null, '', '/');
       const answer = await exchange(act);
-      if (!answer.ok) say('The token of this link is not valid: it may be that of an earlier start.', true);
+      if (!answer.ok) say(NOT_VALID, true);
     }
     const answer = await fetch('/actions', { headers: proof(), cache: 'no-store' });
     if (answer.status === 401) forgetProof();
@@ -123,4 +125,19 @@ export function column(actions, name) {
   return { title: 'actions', kind: 'act operator', text: () => '', name, actions };
 }
 
-addEventListener('hashchange', () => tokenInAddress().act && begin());
+/** Signs in with a link that is opened in a tab that has the page already, maybe signed out. */
+async function signInAgain() {
+  const { watch, act } = tokenInAddress();
+  const token = act ?? watch;
+  if (!token) return;
+  history.replaceState(null, '', '/');
+  try {
+    const answer = await exchange(token);
+    if (answer.ok) location.reload();
+    else say(NOT_VALID, true);
+  } catch {
+    say('There is no answer: the page is not served any more.', true);
+  }
+}
+
+addEventListener('hashchange', signInAgain);

@@ -2,21 +2,24 @@
 
 import { element, setText } from './elements.js';
 
-const title = element('h2', { id: 'ask-title' });
-const what = element('p', { class: 'name' });
+/** The time in which a second click of the same mouse button does not count, in milliseconds. */
+const PAUSE = 600;
+
+const title = element('h2', { id: 'ask-title', tabindex: -1, 'aria-describedby': 'ask-what' });
+const what = element('p', { class: 'name', id: 'ask-what' });
 const effect = element('p', { id: 'ask-effect' });
 const fields = element('div');
 const no = element('button', { type: 'button' }, 'Cancel');
 const yes = element('button', { type: 'submit' });
 const form = element('form', {}, title, what, effect, fields, element('p', { class: 'controls' }, no, yes));
-const dialog = element('dialog', { 'aria-labelledby': 'ask-title', 'aria-describedby': 'ask-effect' }, form);
+const dialog = element('dialog', { 'aria-labelledby': 'ask-title', 'aria-describedby': 'ask-what ask-effect' }, form);
 document.body.append(dialog);
 
 let proceed = null;
 no.addEventListener('click', () => dialog.close());
 form.addEventListener('submit', (event) => {
   event.preventDefault();
-  proceed();
+  proceed(event.timeStamp);
 });
 
 /**
@@ -33,16 +36,18 @@ export function askTwice({ verb, name, means, field, done }) {
   setText(what, name);
   setText(effect, means);
   setText(yes, verb);
-  proceed = () => {
+  proceed = (first) => {
     const value = input ? input.valueAsNumber : null;
     const given = input ? ` (${field.label.toLowerCase()}: ${value})` : '';
     fields.replaceChildren();
     setText(title, 'Is this what you mean?');
     setText(what, `${verb}: ${name}${given}`);
     setText(yes, `Yes, ${verb.toLowerCase()}`);
-    // A second press of the same key is not a second answer.
-    no.focus();
-    proceed = () => {
+    // Screen readers read the second question. A second press of the same key does not answer it.
+    title.focus();
+    proceed = (second) => {
+      // A double click answers the first question alone.
+      if (second - first < PAUSE) return;
       dialog.close();
       done(value);
     };

@@ -29,8 +29,13 @@ document.getElementById('form').addEventListener('submit', (event) => {
   signIn(document.getElementById('token').value.trim());
 });
 
-const { watch, act } = tokenInAddress();
-const token = act ?? watch;
-if (token) history.replaceState(null, '', '/');
-// Without a token, too: a browser that comes from another site has not sent its cookie yet.
-signIn(token);
+function signInByAddress() {
+  const { watch, act } = tokenInAddress();
+  const token = act ?? watch;
+  if (token) history.replaceState(null, '', '/');
+  // Without a token, too: a browser that comes from another site has not sent its cookie yet.
+  signIn(token);
+}
+
+addEventListener('hashchange', signInByAddress);
+signInByAddress();

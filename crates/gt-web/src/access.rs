@@ -72,8 +72,14 @@ impl AccessRules {
         let reader = self.check_reader(headers);
         match (&self.acting, matches!(*method, Method::GET | Method::HEAD)) {
             // A reader who guesses the operators' token is as slow as a stranger.
-            (Some(acting), true) if reader == Admission::Granted && acting::is_about(uri) => {
-                if self.is_guess(acting, headers) { Admission::Wrong } else { reader }
+            (Some(acting), true) if reader == Admission::Granted => {
+                let is_guess = match uri.path() {
+                    acting::PATH => self.is_guess(acting, headers),
+                    // The answer does not depend on cookies, which may be of an earlier start.
+                    acting::SIGN_IN => self.has_wrong_token(headers),
+                    _ => false,
+                };
+                if is_guess { Admission::Wrong } else { reader }
             }
             (_, true) => reader,
             (Some(acting), false) if acting::is_action(method, uri) => match reader {
@@ -84,6 +90,21 @@ impl AccessRules {
                 other => other,
             },
             (_, false) => Admission::Refused(StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+
+    /// The rules of a tunnel to a server without keys, for those who may see the page. Browsers send
+    /// cookies to all ports of a host, so it takes the token itself; that of those who may act, if
+    /// there is one, as all who connect to such a server may act.
+    pub fn check_tunnel(&self, headers: &HeaderMap) -> Admission {
+        let is_right = |given: &str| match &self.acting {
+            Some(acting) => acting.is_token(given),
+            None => self.token.is(given),
+        };
+        match bearer(headers) {
+            Some(given) if is_right(given) => Admission::Granted,
+            Some(_) => Admission::Wrong,
+            None => Admission::Unknown,
         }
     }
 
@@ -105,10 +126,18 @@ impl AccessRules {
         }
     }
 
-    /// Returns whether a reader who may not act has tried a token, a cookie or a proof.
+    /// Returns whether a reader who may not act has tried a token, a proof or a cookie. Beside a
+    /// right token, a cookie is what a browser has kept from an earlier start.
     fn is_guess(&self, acting: &ActingRules, headers: &HeaderMap) -> bool {
-        let has_other_token = bearer(headers).is_some_and(|given| !self.is_any_token(given));
-        !acting.may_act(headers) && (has_other_token || acting.is_guess(headers))
+        let is_guess = match bearer(headers) {
+            Some(_) => self.has_wrong_token(headers),
+            None => acting.has_wrong_cookie(headers),
+        };
+        !acting.may_act(headers) && (is_guess || acting.has_wrong_proof(headers))
+    }
+
+    fn has_wrong_token(&self, headers: &HeaderMap) -> bool {
+        bearer(headers).is_some_and(|given| !self.is_any_token(given))
     }
 
     /// Returns whether the sender of a request may act.

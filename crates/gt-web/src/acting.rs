@@ -54,10 +54,14 @@ impl ActingRules {
         has_token || self.has_cookie(headers) && has_proof
     }
 
-    /// Returns whether a request has another cookie or proof than the right ones.
-    pub fn is_guess(&self, headers: &HeaderMap) -> bool {
-        let has_wrong_proof = proof(headers).is_some_and(|given| !self.proof.is(given));
-        has_wrong_proof || self.has_any_cookie(headers) && !self.has_cookie(headers)
+    /// Returns whether a request has another proof than the right one.
+    pub fn has_wrong_proof(&self, headers: &HeaderMap) -> bool {
+        proof(headers).is_some_and(|given| !self.proof.is(given))
+    }
+
+    /// Returns whether a request has the cookie, but not with its value.
+    pub fn has_wrong_cookie(&self, headers: &HeaderMap) -> bool {
+        self.has_any_cookie(headers) && !self.has_cookie(headers)
     }
 
     /// Returns the answer to a sign-in with the token: the cookie and the proof.
@@ -74,11 +78,6 @@ impl ActingRules {
 /// Returns a value as the content of an answer.
 pub fn json(value: &Value) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], value.to_string())
-}
-
-/// Returns whether answers at a path depend on the operators' secrets.
-pub fn is_about(uri: &Uri) -> bool {
-    matches!(uri.path(), PATH | SIGN_IN)
 }
 
 /// Returns whether a request is one for an action.

@@ -81,10 +81,17 @@ pub fn router(
 /// Applies the rules of access before anything else. A stranger does not learn which paths exist.
 async fn guard(State(site): Shared, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let is_tunnel = site.tunnels.as_ref().is_some_and(|tunnels| tunnels.is_public(path));
+    let tunnels = site.tunnels.as_ref().filter(|_| path == tunnel::PATH);
+    let is_tunnel = tunnels.is_some_and(|tunnels| tunnels.has_keys());
     let is_public = matches!(path, "/healthz" | "/readyz") || is_tunnel || page::is_public(path);
     let is_start = path == "/";
     let admission = site.access.check(request.method(), request.uri(), request.headers());
+    let admission = match admission {
+        Admission::Granted if tunnels.is_some() && !is_tunnel => {
+            site.access.check_tunnel(request.headers())
+        }
+        other => other,
+    };
     let is_admitted = match admission {
         Admission::Granted => true,
         Admission::Unknown | Admission::Wrong => is_public,

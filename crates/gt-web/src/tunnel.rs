@@ -61,9 +61,9 @@ impl Tunnels {
         Tunnels { target, places: Arc::new(Semaphore::new(TUNNELS)) }
     }
 
-    /// Returns whether the server's keys alone protect a path, so that the page's token does not.
-    pub fn is_public(&self, path: &str) -> bool {
-        path == PATH && self.target.has_keys
+    /// Returns whether the server's keys alone protect it, so that the page's token does not.
+    pub fn has_keys(&self) -> bool {
+        self.target.has_keys
     }
 
     /// Connects to the server.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gt::drivers::operate::OperatorRequest;
+use gt::net::address::Address;
 use gt_web::actions::PageOperator;
+use gt_web::tunnel::TunnelTarget;
 use gt_web::{ActingOptions, Page, WebError};
 
 use crate::http::{Answer, answer_to, connect, get, send, token};
@@ -148,6 +150,46 @@ fn watchers_and_strangers_do_not_act() {
     assert_eq!(get(&page, "/actions", &guess).status, 401);
     assert!(begin.elapsed() >= Duration::from_millis(250));
     assert_eq!(asked.all.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn the_watch_token_opens_no_tunnel_to_a_server_without_keys_if_another_acts() {
+    let mut options = page_options();
+    let address = Address::Tcp { host: "localhost".into(), port: 9 };
+    options.tunnel = Some(TunnelTarget { address, has_keys: false });
+    let operator = Arc::new(Fake(Arc::default()));
+    let (page, _) = start(&options, Some(ActingOptions { token_file: None, operator }));
+    let page = page.unwrap();
+    let (watcher, acts) = (token(&page), operators_token(&page));
+    let (cookie, proof) = sign_in(&page);
+    let get = |headers: &[(&str, &str)]| get(&page, "/connect", headers).status;
+    assert_eq!(get(&[("Authorization", &format!("Bearer {watcher}"))]), 401);
+    assert_eq!(get(&[("Cookie", &cookie), ("X-Proof", &proof)]), 401);
+    assert_eq!(get(&[("Authorization", &format!("Bearer {acts}"))]), 426, "it asks for no tunnel");
+}
+
+#[test]
+fn cookies_of_an_earlier_start_do_not_refuse_the_right_token() {
+    let (page, _) = serve();
+    let stale = sign_in(&serve().0).0;
+    let stale =
+        format!("{}={}", sign_in(&page).0.split('=').next().unwrap(), &stale[stale.len() - 32..]);
+    let (watcher, acts) = (token(&page), operators_token(&page));
+    let asked = |path: &str, headers: &[(&str, &str)]| get(&page, path, headers).status;
+    assert_eq!(asked("/sign-in", &[("Cookie", &stale)]), 401);
+    for (right, status) in [(watcher, 204), (acts, 200)] {
+        let bearer = format!("Bearer {right}");
+        let headers = [("Cookie", stale.as_str()), ("Authorization", &bearer)];
+        assert_eq!(asked("/sign-in", &headers), status);
+        assert_eq!(asked("/actions", &headers), 200);
+    }
+    // As the page asks when it has lost the stream of updates.
+    let bearer = format!("Bearer {watcher}");
+    let cookie = get(&page, "/sign-in", &[("Authorization", &bearer)]);
+    let cookie = cookie.header("set-cookie").unwrap().split(';').next().unwrap();
+    assert_eq!(asked("/sign-in", &[("Cookie", cookie), ("Cookie", &stale)]), 204);
+    // With it, the other cookie could be guessed.
+    assert_eq!(asked("/actions", &[("Cookie", cookie), ("Cookie", &stale)]), 401);
 }
 
 #[test]

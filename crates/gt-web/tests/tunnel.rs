@@ -128,6 +128,16 @@ fn keys_protect_a_server_and_the_token_one_without_keys() {
     assert_eq!(lab.open(&[("authorization", "Bearer 0123456789abcdef")]).err(), Some(401));
     let bearer = format!("Bearer {}", token(&lab.page));
     assert!(lab.open(&[("authorization", &bearer)]).is_ok());
+    // Programs at other ports of this machine receive the cookie.
+    let answer = get(&lab.page, "/sign-in", &[("Authorization", &bearer)]);
+    let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap();
+    assert_eq!(get(&lab.page, "/main.js", &[("Cookie", cookie)]).status, 200);
+    assert_eq!(lab.open(&[("cookie", cookie)]).err(), Some(401));
+    assert_eq!(
+        lab.open(&[("cookie", cookie), ("authorization", "Bearer 0123456789abcdef")]).err(),
+        Some(401)
+    );
+    assert!(lab.open(&[("cookie", cookie), ("authorization", &bearer)]).is_ok());
     assert_eq!(
         lab.open(&[("authorization", &bearer), ("origin", "http://evil.example")]).err(),
         Some(403)

@@ -43,8 +43,8 @@ class WebAddress:
         Raises:
             ConnectionError: the text has another form, or lacks TLS for another machine's page.
         """
-        # A token is in no message.
-        shown = text.split("#")[0]
+        # A token is in no message, and may be where none is expected.
+        shown = re.split("[#?]", text, maxsplit=1)[0]
         bad = ConnectionError(
             f"'{shown}' is not an address\n  hint: use https://HOST or https://HOST:PORT of a "
             "server's page, with /#token=TOKEN if the server has no keys"
@@ -59,15 +59,15 @@ class WebAddress:
             raise bad
         if parts.path not in ("", "/") or parts.query:
             raise bad
-        token = ""
-        # Another fragment is a view of the page.
-        if parts.fragment.startswith("token="):
-            token = parts.fragment.removeprefix("token=")
-            if _TOKEN.fullmatch(token) is None:
-                raise ConnectionError(
-                    f"{shown}: what follows #token= is no token\n  hint: use the link that `gt "
-                    "server --web` prints, or the content of its --web-token-file"
-                )
+        # Another fragment is a view of the page. `act` is the token of those who may act.
+        name, _, token = parts.fragment.partition("=")
+        if name not in ("token", "act"):
+            token = ""
+        elif _TOKEN.fullmatch(token) is None:
+            raise ConnectionError(
+                f"{shown}: what follows #{name}= is no token\n  hint: use the link that `gt "
+                "server --web` prints, or the content of its --web-token-file"
+            )
         address = WebAddress(parts.netloc, parts.scheme == "https", token)
         if not address.is_encrypted and not _is_loopback(found["host"]):
             raise ConnectionError(

@@ -6,8 +6,8 @@ starts it holds the other end of its standard input: so the tunnel ends with tha
 that ends.
 
 The first line of its input is what to connect to, in JSON, as a token is not for command lines.
-Each further line asks for a look whether a server answers; a line of its output says so, with
-`null` or why none does.
+Each further line is a number, and asks for a look whether a server answers; a line of its output
+says so, with the number, and `null` or why none does. A new look ends an earlier one.
 """
 
 from __future__ import annotations
@@ -192,23 +192,28 @@ async def main(descriptor: int, path: Path) -> None:
     carrier = Carrier(**json.loads(sys.stdin.buffer.readline()), path=path)
     await carrier.listen(socket.socket(fileno=descriptor))
     loop = asyncio.get_running_loop()
-    asked: asyncio.Queue[None] = asyncio.Queue()
+    looks: list[asyncio.Future[None]] = []
     has_ended = asyncio.Event()
 
     def read() -> None:
-        while sys.stdin.buffer.readline():
-            loop.call_soon_threadsafe(asked.put_nowait, None)
+        while line := sys.stdin.buffer.readline():
+            loop.call_soon_threadsafe(look, int(line))
         loop.call_soon_threadsafe(has_ended.set)
 
-    async def answer() -> None:
-        while True:
-            await asked.get()
-            print(json.dumps(await carrier.look()), flush=True)
+    def look(number: int) -> None:
+        end_look()
+        looks.append(asyncio.ensure_future(answer(number)))
+
+    def end_look() -> None:
+        while looks:
+            looks.pop().cancel()
+
+    async def answer(number: int) -> None:
+        print(json.dumps([number, await carrier.look()]), flush=True)
 
     threading.Thread(target=read, daemon=True).start()
-    answers = asyncio.ensure_future(answer())
     await has_ended.wait()
-    answers.cancel()
+    end_look()
     await carrier.end()
     # What does not end by itself is not waited for.
     os._exit(0)

@@ -76,7 +76,8 @@ def _explain_status(status: int, to: str, address: WebAddress) -> tuple[str, str
     if status == 401 and address.token:
         return (
             "the page has another token (status 401)",
-            "a new one is made at each start: use the link that `gt server --web` prints",
+            "a new one is made at each start: use the link that `gt server --web` prints, with "
+            "--web-actions that to act",
         )
     if status == 401:
         return (

@@ -137,26 +137,33 @@ class CarrierProcess(Guarded):
             inherits=[listener.fileno()],
         )
         self._write(json.dumps({"endpoint": to.endpoint, "token": to.token}))
+        self._looks = 0
+        self._unread = b""
 
     def look(self) -> dict[str, Any] | None:
         """Return why no server answers, or None."""
         assert self._process.stdout is not None
-        self._write("look")
-        output, answer = self._process.stdout, b""
+        output = self._process.stdout
+        self._looks += 1
+        self._write(str(self._looks))
         poll = select.poll()
         poll.register(output, select.POLLIN)
         until = time.monotonic() + _LOOK_WITHIN
-        while not answer.endswith(b"\n"):
+        while True:
+            while b"\n" in self._unread:
+                line, self._unread = self._unread.split(b"\n", 1)
+                number, failure = json.loads(line)
+                # Another is that to a look which Ctrl-C has ended.
+                if number == self._looks:
+                    answer: dict[str, Any] | None = failure
+                    return answer
             if not poll.poll(max(0.0, 1000 * (until - time.monotonic()))):
-                # Its answer must not be read as that of a later look.
                 self._process.kill()
                 return {"kind": "timeout", "text": f"no answer in {_LOOK_WITHIN:g} s"}
             part = os.read(output.fileno(), 1 << 16)
             if not part:
                 return _ENDED
-            answer += part
-        failure: dict[str, Any] | None = json.loads(answer)
-        return failure
+            self._unread += part
 
     def wait(self) -> None:
         """Wait until it ends."""

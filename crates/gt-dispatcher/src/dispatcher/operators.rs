@@ -20,9 +20,35 @@ const LISTED: usize = 12;
 /// The most letters of an operator's name in the log.
 const SHOWN: usize = 160;
 
-/// Returns an operator's name as a part of a log line.
+/// The most letters of a name that an operator asks for.
+const LONGEST: usize = 512;
+
+/// Checks the lengths of the names in a request.
+///
+/// # Errors
+/// One is too long to be logged, and to be compared with others.
+fn check_lengths(message: &OperatorToServer) -> Result<(), String> {
+    let (user, (what, name)) = match message {
+        OperatorToServer::Drain { worker, .. } => (None, ("worker", Some(worker))),
+        OperatorToServer::EndSession { user, name, .. } => (user.as_ref(), ("session", Some(name))),
+        OperatorToServer::Weigh { user, .. } => (Some(user), ("session", None)),
+        OperatorToServer::Pause { user, name, .. } => (user.as_ref(), ("session", name.as_ref())),
+    };
+    for (what, name) in [("user", user), (what, name)] {
+        if let Some(name) = name.filter(|name| name.chars().nth(LONGEST).is_some()) {
+            return Err(format!(
+                "the name of the {what} has {} bytes, expected at most {LONGEST} letters: '{}...'",
+                name.len(),
+                word(name)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns an operator's name as a part of a log line, where it is between quotes.
 fn logged(name: &str) -> String {
-    let is_odd = |letter: char| letter.is_control() || letter == '|';
+    let is_odd = |letter: char| letter.is_control() || matches!(letter, '|' | '\'');
     name.chars().take(SHOWN).map(|letter| if is_odd(letter) { '_' } else { letter }).collect()
 }
 
@@ -40,7 +66,7 @@ fn known(given: &str, names: &[&str]) -> String {
 
 /// An operator who is connected.
 pub(crate) struct ConnectedOperator {
-    /// Who it is, for the log.
+    /// Who it says that it is, for the log.
     name: String,
     /// The user on whose sessions alone it operates, if it has a user's key.
     user: Option<String>,
@@ -58,6 +84,11 @@ impl ConnectedOperator {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// The user whose key it has proven to have, for the log.
+    fn logged_user(&self) -> String {
+        self.user.as_deref().map_or("operator".into(), |user| format!("user='{}'", logged(user)))
     }
 
     /// As whom it pauses sessions.
@@ -81,15 +112,36 @@ impl Dispatcher {
         // Taken out meanwhile: what it asks changes other parts.
         let Some(operator) = self.operators.remove(&peer) else { return };
         let name = format!("operator{}", peer.number);
-        let details = format_args!("by='{}' {message:?}", operator.name);
-        self.observability.write(now, LineKind::Recv, &name, "Operate", 0, details);
-        let result = self.do_as(now, (peer, &operator), message);
+        let (by, user) = (&operator.name, operator.logged_user());
+        let result = match check_lengths(&message) {
+            Ok(()) => {
+                let details = format_args!("by='{by}' {user} {message:?}");
+                self.observability.write(now, LineKind::Recv, &name, "Operate", 0, details);
+                self.do_as(now, (peer, &operator), message)
+            }
+            Err(reason) => {
+                let details = format_args!("by='{by}' {user} a name that is too long");
+                self.observability.write(now, LineKind::Recv, &name, "Operate", 0, details);
+                Err(reason)
+            }
+        };
         self.operators.insert(peer, operator);
         // A drain is answered at its end.
         let Some(result) = result.transpose() else { return };
         let details = format_args!("{result:?}");
         self.observability.write(now, LineKind::Send, &name, "Operate", 0, details);
         self.outbox.push(peer, ServerToOperator::Done { request, result });
+    }
+
+    /// Ends the connections of operators with the keys of revoked users.
+    pub(super) fn end_revoked_operators(&mut self, now: Duration) {
+        let users = self.operators.iter().filter_map(|(peer, of)| Some((*peer, of.user.clone()?)));
+        for (peer, user) in users.collect::<Vec<_>>() {
+            if let Some(reason) = self.revoked(&user) {
+                self.operators.remove(&peer);
+                self.refuse(now, peer, reason);
+            }
+        }
     }
 
     /// Does what an operator asks. Returns what was done, or none if that is answered later.

@@ -21,7 +21,8 @@ impl Dispatcher {
         })
     }
 
-    /// Ends the sessions of users whose keys are revoked.
+    /// Ends the sessions of users whose keys are revoked, and the connections of their watchers and
+    /// operators.
     pub(super) fn end_revoked(&mut self, now: Duration) {
         if self.rules.revoked.is_empty() {
             return;
@@ -29,6 +30,13 @@ impl Dispatcher {
         for peer in self.peers.sessions.peers() {
             let Some(session) = self.peers.sessions.get(peer) else { continue };
             if let Some(reason) = self.revoked(&session.identity.entitlement.user) {
+                self.refuse(now, peer, reason);
+            }
+        }
+        self.end_revoked_operators(now);
+        // They are forgotten when their links end: until then, their user limits what they see.
+        for (peer, user) in self.observability.watching_users() {
+            if let Some(reason) = self.revoked(&user) {
                 self.refuse(now, peer, reason);
             }
         }

@@ -171,6 +171,11 @@ impl Observability {
         self.watchers.user(peer)
     }
 
+    /// Returns the watchers who watch by a user's key, with the user.
+    pub fn watching_users(&self) -> Vec<(PeerId, String)> {
+        self.watchers.users()
+    }
+
     /// Sends a watcher its queued events.
     pub fn send_events(
         &mut self,

@@ -50,6 +50,12 @@ impl Watchers {
         self.0.get(&peer)?.user.as_deref()
     }
 
+    /// Returns the watchers with a user's key, with the user.
+    pub fn users(&self) -> Vec<(PeerId, String)> {
+        let users = self.0.iter().filter_map(|(peer, of)| Some((*peer, of.user.clone()?)));
+        users.collect()
+    }
+
     /// Returns whether the peer was a watcher.
     pub fn remove(&mut self, peer: PeerId) -> bool {
         self.0.remove(&peer).is_some()
