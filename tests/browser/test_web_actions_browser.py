@@ -127,7 +127,8 @@ def test_watchers_have_no_buttons_until_they_open_the_other_link(new_tab):
         tab.page.goto(f"{page.base}/#/workers")
         tab.wait_until("document.querySelectorAll('tbody tr').length === 2")
         assert tab.page.evaluate(f"{SHOWN_BUTTONS}.length") == 0
-        tab.page.goto(link)
+        with tab.page.expect_event("load"):
+            tab.page.goto(link)
         tab.wait_until("document.body.classList.contains('acts')")
         assert tab.page.url == f"{page.base}/"
         tab.page.goto(f"{page.base}/#/workers")

@@ -159,6 +159,21 @@ def test_a_stranger_sees_a_form_that_signs_in_with_the_token_alone(new_tab, show
     tab.wait_for_status()
 
 
+def test_a_link_signs_in_where_the_page_is_open_already(new_tab, shown):
+    tab = new_tab()
+    tab.page.goto(shown.base)
+    tab.page.wait_for_selector("#token")
+    with tab.page.expect_event("load"):
+        tab.page.evaluate("to => { location.href = to; }", shown.link)
+    tab.wait_for_status()
+    # The page of someone who is signed out meanwhile is loaded anew.
+    tab.page.context.clear_cookies()
+    with tab.page.expect_event("load"):
+        tab.page.evaluate("to => { location.href = to; }", shown.link)
+    tab.wait_for_status()
+    assert tab.page.url == f"{shown.base}/"
+
+
 def test_a_killed_worker_and_a_lost_server_are_shown(new_tab):
     with cluster(2, "--web", "0") as (_, processes):
         page = page_of_server(processes[0])
