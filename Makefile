@@ -219,7 +219,7 @@ lint: build $(VENV)/.tests ## Check words, lengths, formatting, warnings and typ
 	MYPYPATH=tests/support:tools:benches $(BIN)/mypy --follow-imports=silent benches python/gt-stubs
 
 $(VENV)/.site: $(VENV)/.tests
-	$(BIN)/pip install --quiet 'zensical==0.1.*' 'mkdocstrings-python==2.*' rich
+	$(BIN)/pip install --quiet 'zensical==0.0.73' 'mkdocstrings-python==2.*' rich
 	@touch $@
 
 site: build $(VENV)/.site ## Build the documentation into site/

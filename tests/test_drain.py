@@ -130,8 +130,12 @@ def test_draining_takes_an_operators_key(tmp_path):
     write_key(user, run_gt("key", "--user", "ada", "--of-file", str(path)).stdout)
     options = ("--key-file", str(path))
     with cluster(2, *options, worker_options=options) as (address, _):
-        for role, key in (("client", keys["client"]), ("watcher", keys["watcher"]), ("user", user)):
-            done = drain("w0", address, "--key-file", str(key))
+        done = drain("w0", address, "--key-file", str(user))
+        assert done.returncode == 1
+        text = "the user 'ada', who may pause, resume and end sessions of their own alone"
+        assert text in done.stderr, done
+        for role in ("client", "watcher"):
+            done = drain("w0", address, "--key-file", str(keys[role]))
             assert done.returncode == 1
             text = f"this key is for a {role}, a key for an operator is needed"
             assert text in done.stderr and "gt key --role operator" in done.stderr, done
