@@ -17,7 +17,7 @@ from processes import (
     unsharded_only,
     write_key,
 )
-from ssh_labs import compute
+from ssh_labs import await_loss_of_server, compute
 from sshd import await_none, needs_sshd
 
 pytestmark = [embedded_only, unsharded_only, linux_only]
@@ -48,15 +48,7 @@ def test_a_lost_tunnel_is_opened_again(far):
 @needs_sshd
 def test_a_server_that_is_gone_is_not_waited_for(far):
     process = far.user(far.fixed, far.key, stderr=subprocess.PIPE)
-    try:
-        assert compute(process) == 3
-        far.cluster._server._process.kill()
-        _, errors = process.communicate("\n", timeout=60)
-        assert process.returncode == 1 and "ConnectionError" in errors
-        assert "nothing listens at its address any more" in errors
-    finally:
-        process.kill()
-        process.communicate()
+    await_loss_of_server(process, far.cluster._server._process)
 
 
 @needs_sshd

@@ -119,3 +119,16 @@ def compute(process: subprocess.Popen) -> float:
     process.stdin.write("\n")
     process.stdin.flush()
     return float(process.stdout.readline())
+
+
+def await_loss_of_server(process: subprocess.Popen, server: subprocess.Popen) -> None:
+    """Kill the server of a program that computes through a tunnel: the program fails soon."""
+    try:
+        assert compute(process) == 3
+        server.kill()
+        _, errors = process.communicate("\n", timeout=60)
+        assert process.returncode == 1 and "ConnectionError" in errors
+        assert "nothing listens at its address any more" in errors
+    finally:
+        process.kill()
+        process.communicate()

@@ -171,15 +171,20 @@ def children_of(process: int) -> list[int]:
 
 
 def processes_with(text: str) -> list[str]:
-    """Return the command lines that contain a text, of processes that run; zombies have none."""
-    found = []
+    """Return the command lines that contain a text, of processes that run."""
+    return list(command_lines_with(text).values())
+
+
+def command_lines_with(text: str) -> dict[int, str]:
+    """Return the command lines that contain a text, by process ID; zombies have none."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             continue
         if text in line and int(path.parent.name) != os.getpid():
-            found.append(line)
+            found[int(path.parent.name)] = line
     return found
 
 

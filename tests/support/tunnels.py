@@ -16,7 +16,7 @@ from gt import _gt
 from gt.session import tunnel
 from gt.session.tunnel import close_tunnel
 from processes import cluster, program_command, write_key
-from sshd import await_none
+from sshd import await_none, command_lines_with
 from web_pages import WebPage, page_of_server
 
 #: How soon nothing is left of a tunnel, in seconds.
@@ -64,15 +64,7 @@ class PageLab:
 
 def carriers_with(text: str) -> list[int]:
     """Return the process IDs of tunnels whose command line has a text."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes()
-        except OSError:
-            continue
-        if b"web_carrier" in line and text.encode() in line:
-            found.append(int(path.parent.name))
-    return found
+    return [pid for pid, line in command_lines_with(text).items() if "web_carrier" in line]
 
 
 @contextmanager

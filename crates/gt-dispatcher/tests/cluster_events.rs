@@ -12,7 +12,7 @@ use gt_ir::status::cluster_event::{ClusterEvent, ClusterEventKind, MoveReason};
 use gt_ir::status::{LastError, Status};
 use gt_ir::{ClientCommand, RequestId, SourceId, WorkerCommand};
 
-use crate::common::{Cluster, Program, client, worker};
+use crate::common::{Cluster, Program, client, send, worker};
 
 const WATCHER: PeerId = PeerId::watcher(801);
 const OPERATOR: PeerId = PeerId::operator(901);
@@ -31,9 +31,7 @@ fn cluster(workers: u64) -> Cluster {
 
 /// Sends a message, and returns what a peer gets in answer.
 fn ask(cluster: &mut Cluster, peer: PeerId, message: impl Into<FromPeer>) -> Vec<ToPeer> {
-    cluster.dispatcher.handle(cluster.now, peer, message);
-    let mut out = Vec::new();
-    cluster.dispatcher.take_outbox(&mut out);
+    let out = send(&mut cluster.dispatcher, cluster.now, peer, message);
     out.into_iter().filter(|(to, _)| *to == peer).map(|(_, message)| message).collect()
 }
 
@@ -198,9 +196,8 @@ fn fail(cluster: &mut Cluster, client: PeerId) {
     let mut program = Program::default();
     let ones = program.ones(&[2]);
     program.fetch(ones);
-    cluster.dispatcher.handle(cluster.now, client, ClientToServer::Stream(program.commands));
-    let mut out = Vec::new();
-    cluster.dispatcher.take_outbox(&mut out);
+    let stream = ClientToServer::Stream(program.commands);
+    let out = send(&mut cluster.dispatcher, cluster.now, client, stream);
     let request = out.iter().find_map(|(_, message)| match message {
         ToPeer::Worker(ServerToWorker::Work { commands, .. }) => {
             commands.iter().find_map(|command| match command {
@@ -254,9 +251,7 @@ fn the_last_error_of_a_session_has_its_line_and_only_its_user_and_the_clusters_w
     // Its client is asked for the line, which is shown from then on.
     let request = RequestId(5);
     let message = WatcherToServer::Status { request, since: 0 };
-    cluster.dispatcher.handle(cluster.now, WATCHER, message);
-    let mut out = Vec::new();
-    cluster.dispatcher.take_outbox(&mut out);
+    let out = send(&mut cluster.dispatcher, cluster.now, WATCHER, message);
     let asked = out.iter().any(|(peer, message)| match message {
         ToPeer::Client(ServerToClient::Lines { lines }) => {
             *peer == ada && lines.contains(&SourceId(9))

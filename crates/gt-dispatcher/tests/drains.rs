@@ -3,29 +3,16 @@
 use std::time::Duration;
 
 use gt_dispatcher::rules::Rules;
-use gt_dispatcher::{Dispatcher, FromPeer, History, JournalRecord, PeerId, ToPeer};
+use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId, ToPeer};
 use gt_ir::RequestId;
 use gt_ir::message::{
     Attach, Badge, Goodbye, Hello, OperatorHello, OperatorToServer, ServerToClient,
     ServerToOperator, ServerToWorker, Welcome, WorkerHello, WorkerToServer,
 };
 
-use crate::common::{Cluster, Program, client, worker};
+use crate::common::{Cluster, Program, client, send, worker};
 
 const OPERATOR: PeerId = PeerId::operator(901);
-
-/// Returns the messages that a dispatcher sends in answer to one.
-fn send(
-    dispatcher: &mut Dispatcher,
-    now: Duration,
-    peer: PeerId,
-    message: impl Into<FromPeer>,
-) -> Vec<(PeerId, ToPeer)> {
-    dispatcher.handle(now, peer, message);
-    let mut out = Vec::new();
-    dispatcher.take_outbox(&mut out);
-    out
-}
 
 /// Returns the answer to an operator's request.
 fn ask(cluster: &mut Cluster, message: OperatorToServer) -> Result<String, String> {

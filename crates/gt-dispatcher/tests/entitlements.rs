@@ -1,6 +1,6 @@
 //! What workers learn about the users whose sessions they serve.
 
-use crate::common::{Program, client, worker};
+use crate::common::{Program, client, send, worker};
 use gt_dispatcher::{Dispatcher, Limits, PeerId, ToPeer};
 use gt_ir::entitlement::{Entitlement, Usage};
 use gt_ir::message::{
@@ -18,10 +18,7 @@ fn connect(
 ) -> Vec<(PeerId, ToPeer)> {
     let name = format!("p{}", peer.number);
     let hello = if peer.role == Role::Worker { worker(name, None) } else { client(name, badge) };
-    dispatcher.handle(Duration::ZERO, peer, hello);
-    let mut out = Vec::new();
-    dispatcher.take_outbox(&mut out);
-    out
+    send(dispatcher, Duration::ZERO, peer, hello)
 }
 
 fn admitted(out: &[(PeerId, ToPeer)]) -> Vec<(u64, u32, &Entitlement)> {
@@ -99,9 +96,7 @@ fn waits(dispatcher: &mut Dispatcher) -> Waits {
 fn status(dispatcher: &mut Dispatcher) -> Status {
     let ask = ClientToServer::Stream(vec![ClientCommand::Status { request: RequestId(99) }]);
     let asker = PeerId::client(3);
-    dispatcher.handle(Duration::ZERO, asker, ask);
-    let mut out = Vec::new();
-    dispatcher.take_outbox(&mut out);
+    let out = send(dispatcher, Duration::ZERO, asker, ask);
     let status = out.iter().find_map(|(_, message)| match &message.answer()?.result {
         Ok(Reply::Status(status)) => Some((**status).clone()),
         _ => None,

@@ -5,27 +5,18 @@ use std::time::Duration;
 
 use gt_dispatcher::log::Log;
 use gt_dispatcher::rules::Rules;
-use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
+use gt_dispatcher::{Dispatcher, Limits, PeerId, ToPeer};
 use gt_ir::RequestId;
 use gt_ir::message::{
     Badge, Hello, OperatorHello, OperatorToServer, ServerToOperator, WatcherHello,
 };
 
+use crate::common::send;
+
 const OPERATOR: PeerId = PeerId::operator(1);
 const ADA: PeerId = PeerId::operator(2);
 
 type Lines = Arc<Mutex<Vec<String>>>;
-
-fn send(
-    dispatcher: &mut Dispatcher,
-    peer: PeerId,
-    message: impl Into<FromPeer>,
-) -> Vec<(PeerId, ToPeer)> {
-    dispatcher.handle(Duration::ZERO, peer, message);
-    let mut out = Vec::new();
-    dispatcher.take_outbox(&mut out);
-    out
-}
 
 fn badge(user: &str) -> Option<Box<Badge>> {
     Some(Box::new(Badge { user: user.into(), team: String::new(), proof: [0; 32] }))
@@ -37,9 +28,9 @@ fn dispatcher(name: &str) -> (Dispatcher, Lines) {
     let sink = lines.clone();
     let log = Log::new(Box::new(move |line: &str| sink.lock().unwrap().push(line.into())));
     let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), Some(log));
-    send(&mut dispatcher, OPERATOR, Hello::Operator(OperatorHello::new(name)));
+    send(&mut dispatcher, Duration::ZERO, OPERATOR, Hello::Operator(OperatorHello::new(name)));
     let hello = OperatorHello { badge: badge("ada"), ..OperatorHello::new(name) };
-    send(&mut dispatcher, ADA, Hello::Operator(hello));
+    send(&mut dispatcher, Duration::ZERO, ADA, Hello::Operator(hello));
     (dispatcher, lines)
 }
 
@@ -51,8 +42,8 @@ fn pause(user: Option<&str>, name: Option<&str>) -> OperatorToServer {
 #[test]
 fn the_log_names_the_user_of_the_key_beside_the_name() {
     let (mut dispatcher, lines) = dispatcher("eve' user='bob");
-    send(&mut dispatcher, OPERATOR, pause(None, Some("x")));
-    send(&mut dispatcher, ADA, pause(None, Some("x")));
+    send(&mut dispatcher, Duration::ZERO, OPERATOR, pause(None, Some("x")));
+    send(&mut dispatcher, Duration::ZERO, ADA, pause(None, Some("x")));
     let lines = lines.lock().unwrap();
     let asked: Vec<&String> = lines.iter().filter(|line| line.contains("by='")).collect();
     assert_eq!(asked.len(), 2);
@@ -75,7 +66,7 @@ fn long_names_are_refused_and_not_logged() {
         ("session", OperatorToServer::EndSession { request, user: None, name }),
         ("worker", OperatorToServer::Drain { request, worker: long.clone(), within, force: false }),
     ] {
-        let out = send(&mut dispatcher, OPERATOR, message);
+        let out = send(&mut dispatcher, Duration::ZERO, OPERATOR, message);
         let [(OPERATOR, ToPeer::Operator(ServerToOperator::Done { result, .. }))] = out.as_slice()
         else {
             panic!("{out:?}")
@@ -85,7 +76,7 @@ fn long_names_are_refused_and_not_logged() {
         assert!(reason.starts_with(&start) && !reason.contains('\n'), "{reason}");
     }
     assert!(lines.lock().unwrap().iter().all(|line| line.len() < 600));
-    let out = send(&mut dispatcher, OPERATOR, pause(None, Some(&"é".repeat(512))));
+    let out = send(&mut dispatcher, Duration::ZERO, OPERATOR, pause(None, Some(&"é".repeat(512))));
     assert!(format!("{out:?}").contains("there is no session"), "{out:?}");
 }
 
@@ -95,7 +86,7 @@ fn operators_and_watchers_end_when_their_users_key_is_revoked() {
     let (ada, bob) = (PeerId::watcher(3), PeerId::watcher(4));
     for (peer, user) in [(ada, "ada"), (bob, "bob")] {
         let hello = WatcherHello { badge: badge(user), ..WatcherHello::new("x") };
-        send(&mut dispatcher, peer, Hello::Watcher(hello));
+        send(&mut dispatcher, Duration::ZERO, peer, Hello::Watcher(hello));
     }
     let revoked = [("ada".to_string(), None)].into();
     dispatcher.set_rules(Duration::ZERO, Rules { revoked, ..Rules::default() });
@@ -106,6 +97,6 @@ fn operators_and_watchers_end_when_their_users_key_is_revoked() {
         .filter_map(|(peer, message)| matches!(message, ToPeer::Goodbye(_)).then_some(*peer))
         .collect();
     assert_eq!(ended, [ADA, ada]);
-    assert_eq!(send(&mut dispatcher, ADA, pause(None, Some("x"))), []);
-    assert_eq!(send(&mut dispatcher, OPERATOR, pause(None, Some("x"))).len(), 1);
+    assert_eq!(send(&mut dispatcher, Duration::ZERO, ADA, pause(None, Some("x"))), []);
+    assert_eq!(send(&mut dispatcher, Duration::ZERO, OPERATOR, pause(None, Some("x"))).len(), 1);
 }

@@ -35,6 +35,19 @@ pub fn client(name: String, badge: Option<Badge>) -> Hello {
     Hello::Client(ClientHello { machine, badge, ..ClientHello::new(SessionOrigin::new(name)) })
 }
 
+/// Returns the messages that a dispatcher sends in answer to one.
+pub fn send(
+    dispatcher: &mut Dispatcher,
+    now: Duration,
+    peer: PeerId,
+    message: impl Into<FromPeer>,
+) -> Vec<(PeerId, ToPeer)> {
+    dispatcher.handle(now, peer, message);
+    let mut out = Vec::new();
+    dispatcher.take_outbox(&mut out);
+    out
+}
+
 /// Builds a client's program as commands.
 #[derive(Default)]
 pub struct Program {
