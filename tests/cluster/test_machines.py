@@ -74,13 +74,21 @@ def expected(steps):
         return training.result()
 
 
-def test_training_has_the_bits_of_one_process(lab):
+def train_undisturbed(lab, steps):
+    """Return a training's result, for which all workers compute to the end, and none is lost."""
     with gt.Session(f"file://{lab.folder.address}"):
         training = Training()
-        for _ in range(6):
+        for _ in range(steps):
             training.step()
         found = training.result()
-    assert found == expected(6)
+        (session,) = gt.status().sessions
+        assert len(set(session["slots"])) == COUNT * WORKERS, session
+        assert session["recoveries"] == 0
+    return found
+
+
+def test_training_has_the_bits_of_one_process(lab):
+    assert train_undisturbed(lab, 6) == expected(6)
 
 
 def test_a_cable_is_pulled(lab):
@@ -118,14 +126,7 @@ def test_a_cable_delays_and_loses_packets(lab):
         pytest.skip(reason)
     cable = lab.all[0].connect_badly(lab.all[1], delay=0.03, lose_each=25)
     try:
-        with gt.Session(f"file://{lab.folder.address}"):
-            training = Training()
-            for _ in range(6):
-                training.step()
-            found = training.result()
-            (session,) = gt.status().sessions
-            assert len(set(session["slots"])) == COUNT * WORKERS, session
-            assert session["recoveries"] == 0
+        found = train_undisturbed(lab, 6)
     finally:
         cable.close()
     assert found == expected(6)
@@ -135,12 +136,4 @@ def test_a_cable_delays_and_loses_packets(lab):
 def test_one_machine_cannot_send_to_another(lab):
     """What its workers send there passes through the server: no session leaves a worker."""
     lab.all[1].drop_to(lab.all[0])
-    with gt.Session(f"file://{lab.folder.address}"):
-        training = Training()
-        for _ in range(4):
-            training.step()
-        found = training.result()
-        (session,) = gt.status().sessions
-        assert len(set(session["slots"])) == COUNT * WORKERS, session
-        assert session["recoveries"] == 0
-    assert found == expected(4)
+    assert train_undisturbed(lab, 4) == expected(4)
