@@ -7,31 +7,15 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from contextlib import contextmanager
 
 from processes import cluster, embedded_only, one_engine_only, program, run_gt, start_program
-from web_pages import WebPage, answer_to, page_of_server
+from web_pages import WebPage, answer_to, gt_web, page_of_server
 
 pytestmark = [embedded_only, one_engine_only]
 
 #: What `gt.status()` and the page name alike, and what does not change between two questions.
 OF_WORKERS = ("name", "number", "engine", "draining", "bytes", "tensors", "spilled_bytes")
 OF_SESSIONS = ("name", "number", "program", "user", "login", "host", "bytes", "tensors", "share")
-
-
-@contextmanager
-def gt_web(*options: str):
-    """Yield the page that `gt web` serves, and its process."""
-    command = [sys.executable, "-m", "gt", "web", "--listen", "0", *options]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:
-        try:
-            line = process.stdout.readline()
-            assert line.startswith("gt web: "), (line, process.stderr.read())
-            yield WebPage(line.split()[-1]), process
-        finally:
-            process.kill()
-            process.communicate()
 
 
 def picked(of: dict, names: tuple[str, ...]) -> dict:

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -49,6 +50,22 @@ class WebPage:
                     return data
                 assert time.monotonic() < until, f"{what}; the last: {name} {data}"
         raise AssertionError(f"{what}: the stream has ended")
+
+
+@contextmanager
+def gt_web(*options: str) -> Iterator[tuple[WebPage, subprocess.Popen]]:
+    """Yield the page that `gt web` serves, and its process."""
+    command = [sys.executable, "-m", "gt", "web", "--listen", "0", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("gt web: "), (line, process.stderr.read())
+            yield WebPage(line.split()[-1]), process
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def answer_to(request: urllib.request.Request) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 use std::sync::Weak;
 
 use gt_ir::message::Answer;
+use gt_ir::status::inspection::HeldTensors;
 use gt_ir::{ClientCommand, RequestId, SessionId, StreamNumbers, TensorData, TensorId};
 
 use crate::error::Result;
@@ -18,6 +19,21 @@ pub trait Outbox: Send + Sync {
 
     /// Returns whether commands wait.
     fn has_waiting(&self) -> bool;
+}
+
+/// How a program lists the tensors of a session that it holds. It is called while a message is
+/// handled: it must not wait, and another thread answers ([`Driver::answer_held`]).
+#[derive(Clone, Copy)]
+pub struct HeldLister {
+    pub list: fn(u64),
+    /// The session's number within the process, with which `list` is called.
+    pub session: u64,
+}
+
+impl HeldLister {
+    pub fn call(self) {
+        (self.list)(self.session);
+    }
 }
 
 /// When a session submits a batch of commands to its driver, unless a wait submits it earlier.
@@ -96,6 +112,13 @@ pub trait Driver: Send + Sync {
     fn end(&self) {
         self.close();
     }
+
+    /// Sets how the program answers a dispatcher that asks which tensors it holds. Only the first
+    /// call has an effect.
+    fn list_held_by(&self, _lister: HeldLister) {}
+
+    /// Sends the list of tensors that the dispatcher has asked for.
+    fn answer_held(&self, _held: HeldTensors) {}
 
     /// Returns whether it records the values of publications that the session reads.
     fn records_published(&self) -> bool {

@@ -23,7 +23,7 @@ use crate::library::Publications;
 use crate::observability::Observability;
 use crate::peer::{PeerId, PeerOutbox};
 use crate::planner::{
-    Catalogue, InvocationObserver, Planner, SignalScope, Streams, TemplateIteration,
+    Catalogue, InvocationObserver, PlanRecorder, Planner, SignalScope, Streams, TemplateIteration,
 };
 use crate::queue::UnplannedBatch;
 use crate::rules::Rules;
@@ -143,13 +143,10 @@ impl Forward<'_> {
             ClientCommand::Strict { limit } => catalogue.strict = limit,
             ClientCommand::Rescale(rescale) => rescaled(catalogue, rescale)?,
             ClientCommand::Explain { request, begin } => {
-                let explanation = if begin {
-                    self.planner.begin_explaining(catalogue);
-                    Explanation::default()
-                } else {
-                    let planned = self.planner.end_explaining(catalogue);
-                    self.workers.explain(&catalogue.slots, planned)
-                };
+                let planned = self.planner.end_explaining(catalogue);
+                catalogue.recorder = begin.then(PlanRecorder::default);
+                let whole = |planned| self.workers.explain(&catalogue.slots, planned);
+                let explanation = if begin { Explanation::default() } else { whole(planned) };
                 self.outbox.push(client, Answer::new(request, Reply::Explained(explanation)));
             }
             ClientCommand::Locate { request, tensor } => {
@@ -313,6 +310,7 @@ impl Forward<'_> {
         let Planning { catalogue, plans, templates, .. } = &mut self.session.planning;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
         let (first, names) = (invocation.bases[0], u64::from(instance.template.widths[0]));
+        self.session.account.hot_instructions += invocation.weight();
         catalogue.check_new(first)?;
         catalogue.check_new(first.after(names.saturating_sub(1)))?;
         let iteration = TemplateIteration::new(instance, invocation, freed);

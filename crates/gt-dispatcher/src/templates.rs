@@ -18,6 +18,9 @@ pub(crate) struct ClientTemplates {
     steps: usize,
     /// Incremented by each definition.
     definitions: u64,
+    /// The number of instructions that were issued as parts of each template's iterations. They are
+    /// counted anew after a restart.
+    issued: FxHashMap<u32, u64>,
 }
 
 impl Record for ClientTemplates {
@@ -32,7 +35,8 @@ impl Record for ClientTemplates {
     fn read(from: &mut Source) -> Decoded<ClientTemplates> {
         let known: FxHashMap<u32, Instance> = Vec::read(from)?.into_iter().collect();
         let steps = known.values().map(|instance| instance.template.len()).sum();
-        Ok(ClientTemplates { definitions: known.len() as u64, known, steps })
+        let definitions = known.len() as u64;
+        Ok(ClientTemplates { definitions, known, steps, ..ClientTemplates::default() })
     }
 }
 
@@ -68,6 +72,18 @@ impl ClientTemplates {
         self.known.get(&number).map(|instance| &*instance.template)
     }
 
+    /// Returns a template with its bindings, if it is defined.
+    pub fn instance(&self, number: u32) -> Option<&Instance> {
+        self.known.get(&number)
+    }
+
+    /// Returns each template with its number, and how many instructions were issued as parts of its
+    /// iterations.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Template, u64)> {
+        let issued = |number| self.issued.get(number).copied().unwrap_or(0);
+        self.known.iter().map(move |(number, of)| (*number, &*of.template, issued(number)))
+    }
+
     /// Returns the lines of all instructions, in the order of the templates' numbers.
     pub fn lines(&self) -> impl Iterator<Item = SourceId> {
         let mut numbers: Vec<&u32> = self.known.keys().collect();
@@ -94,6 +110,7 @@ impl ClientTemplates {
 
     pub fn forget(&mut self, number: u32) {
         if let Some(replaced) = self.known.remove(&number) {
+            self.issued.remove(&number);
             self.steps -= replaced.template.len();
         }
     }
@@ -109,6 +126,7 @@ impl ClientTemplates {
             return Err(TemplateError::Unknown { number });
         };
         let freed = instance.take(invocation)?;
+        *self.issued.entry(number).or_default() += invocation.weight();
         Ok((instance, freed))
     }
 

@@ -7,6 +7,7 @@ mod cluster_events;
 mod common;
 mod drains;
 mod entitlements;
+mod inspections;
 mod operators;
 mod publications;
 mod quotas;

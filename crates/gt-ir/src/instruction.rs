@@ -43,7 +43,7 @@ pub struct RequestId(pub u64);
 record!(struct RequestId(number));
 
 /// Identifies a line of the user's program; only the client can resolve it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct SourceId(pub u32);
 
 record!(struct SourceId(number));

@@ -1,7 +1,8 @@
 //! The status of a dispatcher, its workers and its sessions, as shown by `gt top` and
-//! `gt.status()`; [`cluster_event`]: what happened to them.
+//! `gt.status()`; [`cluster_event`]: what happened to them; [`inspection`]: the details of a session.
 
 pub mod cluster_event;
+pub mod inspection;
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -15,6 +16,7 @@ use crate::instruction::TensorId;
 use crate::origin::SessionOrigin;
 use crate::publication::PublicationStatus;
 use crate::record;
+use crate::statistics::{CompilationStats, Sequence};
 use cluster_event::ClusterEvent;
 
 /// The status at one moment. Counters count from the start of the dispatcher; times in reports,
@@ -98,12 +100,27 @@ pub struct Report {
     pub busy: [Duration; Activity::ALL.len()],
     /// Its GPU, if NVML knows one.
     pub gpu: Option<GpuStatus>,
+    pub hot_paths: HotPathReport,
 }
 
 record!(struct Report {
     at, since, engine, operations, failed, tensors, bytes, bytes_peak, spilled_tensors, spilled_bytes,
-    snapshot_bytes, snapshot_disk_bytes, busy, gpu,
+    snapshot_bytes, snapshot_disk_bytes, busy, gpu, hot_paths,
 });
+
+/// What is hot on a worker, and what its engine has compiled of that.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct HotPathReport {
+    /// The number of all operations that were in iterations of hot paths.
+    pub instructions: u64,
+    /// Hot paths defined at present.
+    pub sequences: u64,
+    pub compilation: CompilationStats,
+    /// The programs that have run the most operations.
+    pub top: Vec<Sequence>,
+}
+
+record!(struct HotPathReport { instructions, sequences, compilation, top });
 
 impl Report {
     /// Returns whether the worker has sent a report.
@@ -128,6 +145,8 @@ pub struct SessionStatus {
     pub since: Duration,
     /// Instructions received.
     pub instructions: u64,
+    /// How many of those that were planned were parts of iterations of hot paths.
+    pub hot_instructions: u64,
     /// The weight of those not done.
     pub open: u64,
     /// The weight of those that wait for room at the workers.
@@ -160,7 +179,7 @@ pub struct SessionStatus {
 }
 
 record!(struct SessionStatus {
-    number, name, origin, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
+    number, name, origin, slots, entitlement, share, since, instructions, hot_instructions, open, queued, bytes, spilled, busy,
     anticipated, anticipations, windows, recoveries, unkept, tensors, named, waits, last_error, behind,
 });
 

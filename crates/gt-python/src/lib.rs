@@ -17,6 +17,7 @@
 //!   of these names.
 //! - [`transaction`]: optimizer steps that commit or roll back as a whole.
 //! - [`files`]: tensors in safetensors files and checkpoints.
+//! - [`held`]: the tensors that the program holds, for people who watch.
 //! - [`status`]: the state of a dispatcher; [`tools`]: its traces, `top` and visualization;
 //!   [`operators`]: what operators have a server do; [`recording`]: replays; [`web`]: the page.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
@@ -40,6 +41,7 @@ mod error;
 mod export;
 mod files;
 mod foreign;
+mod held;
 mod interrupt;
 mod network;
 mod notice;
@@ -93,6 +95,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     web::register(module)?;
     recording::register(module)?;
     files::register(module)?;
+    held::register();
     torch::register(module)?;
     foreign::register(module)?;
     error::register(module)?;

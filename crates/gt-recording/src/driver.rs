@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
+use gt_client::driver::{Batches, Driver, HeldLister, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
 use gt_ir::message::Answer;
+use gt_ir::status::inspection::HeldTensors;
 use gt_ir::{ClientCommand, Content, RequestId, SessionId, StreamNumbers, TensorData, TensorId};
 
 use crate::event::SessionEvent;
@@ -125,6 +126,14 @@ impl Driver for RecordingDriver {
     fn end(&self) {
         self.inner.end();
         self.finish();
+    }
+
+    fn list_held_by(&self, lister: HeldLister) {
+        self.inner.list_held_by(lister);
+    }
+
+    fn answer_held(&self, held: HeldTensors) {
+        self.inner.answer_held(held);
     }
 
     fn records_published(&self) -> bool {

@@ -186,6 +186,7 @@ mod tests {
             share: 0.5,
             since: Duration::ZERO,
             instructions: 0,
+            hot_instructions: 0,
             open: 2000,
             queued: 500,
             bytes: 1 << 20,

@@ -5,7 +5,8 @@
 //! - [`trace`]: records a dispatcher's events into a log.
 //! - [`timeline`]: reads a log as spans on rows; [`visualize`]: draws timelines.
 //! - [`top`]: the live view of a cluster; [`explain_wait`]: what a session waits for;
-//!   [`sessions`]: the sessions of a user; [`published`]: what is published.
+//!   [`sessions`]: the sessions of a user; [`inspection`]: the details of one; [`published`]: what is
+//!   published.
 //! - [`operate`]: what operators have a server do.
 //!
 //! The other tools only watch: they change nothing in a cluster, and may be slow.
@@ -13,6 +14,7 @@
 mod error;
 pub mod explain_wait;
 pub mod find;
+pub mod inspection;
 pub mod operate;
 pub mod published;
 pub mod sessions;

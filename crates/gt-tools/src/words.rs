@@ -165,6 +165,7 @@ mod tests {
             share: 0.5,
             since: Duration::ZERO,
             instructions: 9,
+            hot_instructions: 0,
             open: 5,
             queued: 0,
             bytes: 0,

@@ -11,11 +11,12 @@ import session from './views/session.js';
 import users from './views/users.js';
 import published from './views/published.js';
 import moves from './views/moves.js';
+import hot from './views/hot.js';
 import failures from './views/failures.js';
 import hour from './views/hour.js';
 
 /** Each view has a link of its own. `make` returns its element and a function that updates it. */
-const VIEWS = [mine, workers, sessions, users, published, moves, failures, hour];
+const VIEWS = [mine, workers, sessions, users, published, hot, moves, failures, hour];
 
 const content = document.getElementById('content');
 const contact = document.getElementById('contact');

@@ -9,9 +9,13 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use gt_ir::SessionId;
 use gt_ir::status::Status;
+use gt_ir::status::inspection::Inspection;
 use gt_tools::top::{Model, json};
 use tokio::sync::watch;
+
+use crate::inspections::{Answers, Inspected, Questions};
 
 /// How often a dispatcher is asked while there are readers.
 const EVERY: Duration = Duration::from_millis(500);
@@ -34,6 +38,17 @@ pub trait StatusSource: Send + 'static {
     /// # Errors
     /// The dispatcher cannot be reached; the next call connects again.
     fn status(&mut self) -> Result<Status, String>;
+
+    /// Returns the details of a session, after connecting if need be. With `explain`, what it
+    /// computes next is explained. The inner error says why the session is not shown.
+    ///
+    /// # Errors
+    /// As of [`StatusSource::status`].
+    fn inspect(
+        &mut self,
+        session: SessionId,
+        explain: bool,
+    ) -> Result<Result<Inspection, String>, String>;
 
     /// Ends the connection: no status is needed for a while.
     fn rest(&mut self);
@@ -60,6 +75,7 @@ pub type Latest = Option<Arc<Update>>;
 #[derive(Debug)]
 pub struct Feed {
     latest: Arc<watch::Sender<Latest>>,
+    questions: Questions,
     is_stopping: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
@@ -68,6 +84,7 @@ pub struct Feed {
 #[derive(Clone, Debug)]
 pub struct Subscription {
     latest: Arc<watch::Sender<Latest>>,
+    questions: Questions,
     thread: Thread,
 }
 
@@ -79,20 +96,24 @@ impl Feed {
     pub fn start(source: impl StatusSource) -> std::io::Result<Feed> {
         let latest = Arc::new(watch::Sender::new(None));
         let is_stopping = Arc::new(AtomicBool::new(false));
+        let questions = Questions::default();
         let mut watcher = FeedThread {
             source,
+            questions: questions.clone(),
+            answers: Answers::default(),
             model: Model::new(ALPHA),
             latest: latest.clone(),
             is_stopping: is_stopping.clone(),
         };
         let builder = std::thread::Builder::new().name("gt-web-feed".into());
         let thread = builder.spawn(move || watcher.run())?;
-        Ok(Feed { latest, is_stopping, thread })
+        Ok(Feed { latest, questions, is_stopping, thread })
     }
 
     /// Returns that by which readers subscribe.
     pub fn subscription(&self) -> Subscription {
-        Subscription { latest: self.latest.clone(), thread: self.thread.thread().clone() }
+        let (latest, questions) = (self.latest.clone(), self.questions.clone());
+        Subscription { latest, questions, thread: self.thread.thread().clone() }
     }
 }
 
@@ -118,6 +139,22 @@ impl Subscription {
         receiver
     }
 
+    /// Returns the details of a session, within a time; `None` if there are too many questions.
+    pub async fn inspect(
+        &self,
+        session: SessionId,
+        explain: bool,
+        within: Duration,
+    ) -> Option<Inspected> {
+        let answer = self.questions.ask(session, explain)?;
+        self.thread.unpark();
+        let late = || Inspected::Lost("it does not answer".into());
+        match tokio::time::timeout(within, answer).await {
+            Ok(Ok(inspected)) => Some(inspected),
+            Ok(Err(_)) | Err(_) => Some(late()),
+        }
+    }
+
     /// Returns the next update, within a time.
     pub async fn next(&self, within: Duration) -> Latest {
         let mut receiver = self.subscribe();
@@ -129,6 +166,8 @@ impl Subscription {
 
 struct FeedThread<S> {
     source: S,
+    questions: Questions,
+    answers: Answers,
     model: Model,
     latest: Arc<watch::Sender<Latest>>,
     is_stopping: Arc<AtomicBool>,
@@ -138,7 +177,7 @@ impl<S: StatusSource> FeedThread<S> {
     fn run(&mut self) {
         let mut last_reader: Option<Instant> = None;
         while !self.is_stopping() {
-            if self.latest.receiver_count() > 0 {
+            if self.latest.receiver_count() > 0 || self.questions.are_waiting() {
                 last_reader = Some(Instant::now());
             }
             if last_reader.is_none_or(|last| last.elapsed() > LINGER) {
@@ -186,9 +225,13 @@ impl<S: StatusSource> FeedThread<S> {
         }
     }
 
-    /// New readers wake the thread, but do not have it ask earlier.
-    fn sleep_until(&self, due: Instant) {
+    /// New readers wake the thread, but do not have it ask earlier. Questions about sessions are
+    /// answered meanwhile.
+    fn sleep_until(&mut self, due: Instant) {
         loop {
+            let source = &mut self.source;
+            let ask = |session, explain| source.inspect(session, explain);
+            self.answers.answer_all(&self.questions, ask);
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() || self.is_stopping() {
                 return;

@@ -8,7 +8,7 @@
 //! - [`listen`]: the address of the page. [`access`]: who may see it; `acting`: who may act;
 //!   [`secret`]: tokens and cookies.
 //! - [`actions`]: what operators do. `body`: bodies of requests.
-//! - [`feed`]: one watcher for all readers. [`watched`]: the dispatcher that it watches.
+//! - [`feed`]: one watcher for all readers; [`inspections`]: its questions about single sessions. [`watched`]: the dispatcher that it watches.
 //! - `server`: connections and their limits; `routes`: what is served at which path.
 //! - [`tunnel`]: connections to the server over the page's port.
 //! - `page`: the files of the page. `metrics`: the status as OpenMetrics.
@@ -21,6 +21,7 @@ pub mod actions;
 mod body;
 mod error;
 pub mod feed;
+pub mod inspections;
 pub mod listen;
 mod metrics;
 mod page;

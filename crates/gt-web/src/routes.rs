@@ -15,12 +15,14 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
+use gt_ir::SessionId;
 use tokio::sync::watch;
 
 use crate::access::{AccessRules, Admission};
 use crate::acting;
 use crate::actions::{self, Actions};
 use crate::feed::{Latest, Subscription};
+use crate::inspections::Inspected;
 use crate::tunnel::{self, Tunnels};
 use crate::{body, metrics, page};
 
@@ -70,6 +72,7 @@ pub fn router(
         .route(acting::SIGN_IN, get(sign_in))
         .route("/events", get(events))
         .route("/metrics", get(metrics))
+        .route("/sessions/{number}", get(session))
         .route(acting::PATH, get(list_actions).post(act))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
@@ -203,6 +206,34 @@ fn updates(receiver: watch::Receiver<Latest>) -> impl Stream<Item = Result<Bytes
     });
     begin.chain(updates.take_until(Box::pin(tokio::time::sleep(STREAM))))
 }
+
+/// Answers with the details of a session: its instructions, its hot paths, and the tensors that its
+/// program holds. Where there are operators, only these see them.
+async fn session(State(site): Shared, headers: HeaderMap, uri: Uri) -> Response {
+    let error = |status: StatusCode, reason: &str| {
+        (status, acting::json(&serde_json::json!({"error": reason}))).into_response()
+    };
+    let number = uri.path().strip_prefix("/sessions/").and_then(|number| number.parse().ok());
+    let (Some(number), None | Some("explain")) = (number, uri.query()) else {
+        let expected = "expected /sessions/NUMBER, or /sessions/NUMBER?explain";
+        return error(StatusCode::BAD_REQUEST, expected);
+    };
+    let explain = uri.query().is_some();
+    if site.actions.is_some() && !site.access.may_act(&headers) {
+        return error(StatusCode::FORBIDDEN, ONLY_OPERATORS);
+    }
+    match site.feed.inspect(SessionId(number), explain, STATUS).await {
+        Some(Inspected::Details(json)) => {
+            ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+        }
+        Some(Inspected::Refused(reason)) => error(StatusCode::NOT_FOUND, &reason),
+        Some(Inspected::Lost(reason)) => error(StatusCode::SERVICE_UNAVAILABLE, &reason),
+        None => error(StatusCode::TOO_MANY_REQUESTS, "too many sessions are asked about at once"),
+    }
+}
+
+/// Why a reader does not see what the program of a session holds.
+const ONLY_OPERATORS: &str = "the details of sessions are shown to operators: open the link to act, or a page with your own key";
 
 async fn ready(State(site): Shared) -> Response {
     let latest = site.feed.next(STATUS).await;

@@ -1,7 +1,10 @@
 //! The dispatcher that a page watches: a server, or a program that runs its own workers.
 
 use gt::drivers::watch::Watcher;
+use gt::net::NetError;
+use gt_ir::SessionId;
 use gt_ir::status::Status;
+use gt_ir::status::inspection::Inspection;
 use gt_tools::ToolError;
 use gt_tools::find::WatchTarget;
 
@@ -41,20 +44,33 @@ impl WatchedDispatcher {
         Ok(watcher)
     }
 
-    fn ask(&mut self) -> Result<Status, ToolError> {
-        let mut watcher = match self.watcher.take() {
-            Some(watcher) => watcher,
-            None => self.connect()?,
+    /// Asks by the connection, which is opened if need be, and dropped if it does not answer.
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut Watcher) -> Result<T, NetError>,
+    ) -> Result<T, String> {
+        let connected = match self.watcher.take() {
+            Some(watcher) => Ok(watcher),
+            None => self.connect(),
         };
-        let status = watcher.status()?;
+        let mut watcher = connected.map_err(|error| error.to_string())?;
+        let answer = question(&mut watcher).map_err(|error| error.to_string())?;
         self.watcher = Some(watcher);
-        Ok(status)
+        Ok(answer)
     }
 }
 
 impl StatusSource for WatchedDispatcher {
+    fn inspect(
+        &mut self,
+        session: SessionId,
+        explain: bool,
+    ) -> Result<Result<Inspection, String>, String> {
+        self.ask(|watcher| watcher.inspect(session, explain))
+    }
+
     fn status(&mut self) -> Result<Status, String> {
-        self.ask().map_err(|error| error.to_string())
+        self.ask(Watcher::status)
     }
 
     fn rest(&mut self) {

@@ -16,7 +16,7 @@ use crate::source::{page_options, start, wait_until};
 
 /// Notes what is asked, and answers once it may.
 #[derive(Default)]
-struct Asked {
+pub struct Asked {
     all: Mutex<Vec<(String, OperatorRequest)>>,
     is_held: AtomicBool,
 }
@@ -46,14 +46,14 @@ impl PageOperator for Fake {
 }
 
 /// Serves a page that has operators.
-fn serve() -> (Page, Arc<Asked>) {
+pub fn serve() -> (Page, Arc<Asked>) {
     let asked = Arc::new(Asked::default());
     let operator = Arc::new(Fake(asked.clone()));
     let (page, _) = start(&page_options(), Some(ActingOptions { token_file: None, operator }));
     (page.unwrap(), asked)
 }
 
-fn operators_token(page: &Page) -> &str {
+pub fn operators_token(page: &Page) -> &str {
     page.acting_link().unwrap().split_once("#act=").unwrap().1
 }
 

@@ -4,6 +4,7 @@ mod access;
 mod actions;
 mod hostile;
 mod http;
+mod inspections;
 mod metrics;
 mod source;
 mod stream;

@@ -9,6 +9,7 @@ use gt_ir::SessionOrigin;
 use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
+use gt_ir::status::inspection::{ExplainedSteps, Inspection, InstructionCount};
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_web::feed::StatusSource;
 use gt_web::listen::ListenAddress;
@@ -19,6 +20,7 @@ use gt_web::{ActingOptions, Page, PageOptions, WebError};
 pub struct Dispatcher {
     pub asked: AtomicUsize,
     pub rested: AtomicUsize,
+    pub inspected: AtomicUsize,
     pub is_gone: AtomicBool,
     /// Sessions that its status has.
     pub sessions: AtomicUsize,
@@ -35,6 +37,19 @@ impl StatusSource for Fake {
         Ok(status(asked as u64, self.0.sessions.load(Ordering::SeqCst) as u32))
     }
 
+    fn inspect(
+        &mut self,
+        session: SessionId,
+        explain: bool,
+    ) -> Result<Result<Inspection, String>, String> {
+        self.0.inspected.fetch_add(1, Ordering::SeqCst);
+        if self.0.is_gone.load(Ordering::SeqCst) {
+            return Err("the server <is> gone".into());
+        }
+        let is_known = (session.0 as usize) < self.0.sessions.load(Ordering::SeqCst);
+        Ok(is_known.then(|| inspection(session, explain)).ok_or("no such session".into()))
+    }
+
     fn rest(&mut self) {
         self.0.rested.fetch_add(1, Ordering::SeqCst);
     }
@@ -45,6 +60,28 @@ impl StatusSource for Fake {
 
     fn reader(&self) -> (String, String) {
         ("ada".into(), "login".into())
+    }
+}
+
+/// The details of a session.
+fn inspection(session: SessionId, explain: bool) -> Inspection {
+    let stream = vec![InstructionCount {
+        operation: "matmul".into(),
+        line: "train.py:12".into(),
+        signal: "<i>forward</i>".into(),
+        count: 7,
+        hot: 5,
+        bytes: 4096,
+    }];
+    Inspection {
+        session,
+        since: Duration::from_secs(3),
+        stream,
+        unlisted: 2,
+        hot_paths: Vec::new(),
+        unlisted_hot_paths: 0,
+        held: None,
+        explained: explain.then(ExplainedSteps::default),
     }
 }
 
@@ -92,6 +129,7 @@ fn status(asked: u64, sessions: u32) -> Status {
         share: 0.5,
         since: Duration::ZERO,
         instructions: 100 * (asked + 1),
+        hot_instructions: 40 * (asked + 1),
         open: 3,
         queued: 0,
         bytes: 1024,

@@ -9,7 +9,7 @@ use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
 use gt_ir::gpu::GpuStatus;
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::statistics::WorkerStats;
-use gt_ir::status::Report;
+use gt_ir::status::{HotPathReport, Report};
 use gt_ir::{Content, Meta};
 use gt_ir::{Incarnation, SessionId, WorkerId};
 
@@ -268,6 +268,12 @@ impl Emitter {
         self.incarnation = incarnation;
     }
 
+    /// Whether a report is due at the engine's time `now`, if there is anything new.
+    pub fn is_due(&self, now: Duration, at_once: bool) -> bool {
+        self.is_on
+            && (at_once || self.there(now) >= self.sent + EVERY || self.events.len() >= MANY)
+    }
+
     /// The messages with new events and a report, if there is anything new and they are due or
     /// `at_once`; `now` is the engine's time.
     pub fn send(
@@ -276,11 +282,11 @@ impl Emitter {
         at_once: bool,
         stats: &WorkerStats,
     ) -> Vec<WorkerToServer> {
+        let is_due = self.is_due(now, at_once);
         let now = self.there(now);
-        let due = at_once || now >= self.sent + EVERY || self.events.len() >= MANY;
         let held = amounts(stats);
         let is_new = self.is_new || held != self.reported || stats.gpu != self.reported_gpu;
-        if !(self.is_on && is_new && due) {
+        if !(is_new && is_due) {
             return Vec::new();
         }
         (self.sent, self.is_new, self.reported) = (now, false, held);
@@ -300,6 +306,12 @@ impl Emitter {
             snapshot_disk_bytes: stats.snapshot_disk_bytes,
             busy: self.busy,
             gpu: stats.gpu.clone(),
+            hot_paths: HotPathReport {
+                instructions: stats.hot_instructions,
+                sequences: stats.hot_sequences,
+                compilation: stats.compilation,
+                top: stats.top_sequences.clone(),
+            },
         };
         let (events, dropped) =
             (std::mem::take(&mut self.events), std::mem::take(&mut self.dropped));

@@ -18,11 +18,12 @@ mod stream;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use gt_ir::status::inspection::HeldTensors;
 use gt_ir::{ClientCommand, Rescale};
 
 use crate::config::registry;
 use crate::context::invalidate_recording;
-use crate::driver::{Driver, Interrupt};
+use crate::driver::{Driver, HeldLister, Interrupt};
 use crate::error::{ClientError, Result};
 use crate::hotpath;
 pub(crate) use element::{BlockElement, ElementBlock};
@@ -152,6 +153,17 @@ impl Session {
     /// meanwhile, and checks for signals. Only the first call has an effect.
     pub fn make_room_by(&self, make_room: MakeRoom) {
         let _ = self.0.room.set(make_room);
+    }
+
+    /// Sets how the program lists the tensors of the session of this number that it holds, for
+    /// people who watch. Only the first call has an effect.
+    pub fn list_held_by(&self, list: fn(u64)) {
+        self.0.driver.list_held_by(HeldLister { list, session: self.number() });
+    }
+
+    /// Sends the list of tensors that was asked for.
+    pub fn answer_held(&self, held: HeldTensors) {
+        self.0.driver.answer_held(held);
     }
 
     /// Waits, if the window is full, until more instructions fit: called before each instruction,

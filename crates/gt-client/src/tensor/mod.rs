@@ -11,7 +11,7 @@
 //! - [`node`]: nodes of the tape; [`autocast`]: casts of operands; [`batched`]: inside `vmap`.
 //! - [`gradient`]: `requires_grad`, gradients and hooks.
 //! - [`fetch`]: fetching values; [`files`]: files that workers read and write;
-//!   [`kept`]: tensors under names; [`publishing`]: shared ones; [`placement`]: the workers of values; [`value_ref`]: references to values.
+//!   [`kept`]: tensors under names; [`publishing`]: shared ones; [`placement`]: the workers of values; [`value_ref`]: references to values; [`held`]: what holds them.
 
 mod apply;
 mod assign;
@@ -25,6 +25,7 @@ pub mod elementwise;
 mod fetch;
 mod files;
 mod gradient;
+pub mod held;
 pub mod index;
 mod kept;
 pub mod matmul;

@@ -269,6 +269,15 @@ impl Dispatcher {
         );
         let begin = self.observability.is_on().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
+        let is_inspected = session.inspected.is_some();
+        let session = match is_inspected {
+            false => session,
+            true => {
+                self.inspect_batch(now, peer, &batch.commands);
+                let Some(session) = self.peers.sessions.get_mut(peer) else { return };
+                session
+            }
+        };
         let forward = Forward {
             now,
             session,
@@ -282,6 +291,9 @@ impl Dispatcher {
             outbox: &mut self.outbox,
         };
         let planned = forward.plan(batch, given_up.as_deref());
+        if is_inspected {
+            self.end_inspecting(now, peer);
+        }
         let requests = std::mem::take(&mut self.library.planned);
         match planned.and_then(|()| self.check_count(peer)) {
             Ok(()) => {

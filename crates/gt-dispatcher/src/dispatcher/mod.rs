@@ -5,7 +5,8 @@
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`cluster_events`]: records losses, recoveries and moves, for watchers.
 //! - [`membership`]: peers that connect and disconnect; [`neighbours`]: links between workers; [`quotas`]: the policy's limits on users.
-//! - [`lines`]: asks clients for the lines of their programs, for watchers.
+//! - [`lines`]: asks clients for the lines of their programs, for watchers; [`inspecting`]: the
+//!   details of one session.
 //! - [`slots`]: which workers host the slots of sessions; [`drains`]: moves them off a worker that is to end.
 //! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish. [`operators`]: what operators ask; [`pauses`]: of sessions.
 //! - [`snapshots`]: takes snapshots of sessions; [`recovery`]: restores sessions from them when a
@@ -17,6 +18,7 @@ mod attachment;
 mod batches;
 mod cluster_events;
 mod drains;
+mod inspecting;
 mod lines;
 mod membership;
 mod memory;

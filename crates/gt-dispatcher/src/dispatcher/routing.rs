@@ -65,6 +65,7 @@ impl Dispatcher {
                 self.observability.measure(now, &mut self.outbox, peer, sent, here);
             }
             ClientToServer::Lines { lines } => self.take_lines(peer, lines),
+            ClientToServer::Held(held) => self.take_held(now, peer, *held),
             ClientToServer::End => self.refuse(now, peer, "its user has ended it".into()),
             ClientToServer::Events { events, dropped } => {
                 let peers = &self.peers;
@@ -151,6 +152,9 @@ impl Dispatcher {
             WatcherToServer::Poll { .. } if !self.observability.may_poll(peer) => {
                 let reason = "the key is a user's, which does not show the operations of others\n  hint: use a watcher's key: `gt key --role watcher` makes one of the cluster's";
                 self.refuse(now, peer, reason.into());
+            }
+            WatcherToServer::Inspect { request, session, explain } => {
+                self.inspect(now, peer, request, session, explain);
             }
             WatcherToServer::Poll { limit } => {
                 self.ask_all_lines();

@@ -179,6 +179,7 @@ impl Cluster<'_> {
             share: self.sessions.share(session),
             since: session.identity.since,
             instructions: session.account.instructions,
+            hot_instructions: session.account.hot_instructions,
             open: session.flow.open,
             queued: session.queue.batches.iter().map(|batch| batch.weight).sum(),
             bytes,

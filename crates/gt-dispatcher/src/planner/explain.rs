@@ -33,6 +33,18 @@ pub enum Reason<'a> {
 const LIMIT: usize = 100_000;
 
 impl PlanRecorder {
+    /// Returns the number of recorded steps.
+    pub fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Drops the steps after the first `most`. Returns whether there were any.
+    pub fn limit(&mut self, most: usize) -> bool {
+        let is_longer = self.steps.len() > most;
+        self.steps.truncate(most);
+        is_longer
+    }
+
     /// Records a stage of a redistribution, if it sends data between slots.
     pub fn add_redistribution(
         &mut self,

@@ -15,7 +15,7 @@
 //! - Iterations: [`iteration`]: what is to be planned; [`plans`]: the cache of plans; [`plan`]: one of
 //!   them; [`write`]: a planned iteration as templates; [`touches`]: the tensors that it uses;
 //!   [`varying_slices`]: what in it varies.
-//! - [`explain`]: records what is planned, on request.
+//! - [`explain`]: records what is planned, on request; [`rehearsal`]: plans on a copy of the catalogue.
 
 mod catalogue;
 mod chains;
@@ -33,6 +33,7 @@ mod plans;
 mod predicates;
 mod published;
 mod redistribution;
+mod rehearsal;
 mod run;
 mod save;
 mod scope;
@@ -58,6 +59,7 @@ use gt_ir::{
 
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{TensorState, TensorTable};
+pub use explain::PlanRecorder;
 pub use fabrics::Fabrics;
 pub use iteration::{InvocationObserver, TemplateIteration};
 pub use plans::PlanCache;
@@ -67,7 +69,7 @@ pub use streams::Streams;
 pub use topology::{Place, Topology};
 
 use catalogue::{Placed, Provenance, TensorCopy, missing};
-use explain::{PlanRecorder, Reason};
+use explain::Reason;
 use meshes::Meshes;
 use scope::ResolvedPlacement;
 
@@ -258,12 +260,7 @@ impl Planner {
         catalogue.drop_copy(id, &copy, streams);
     }
 
-    /// Begins to record a session's plans.
-    pub fn begin_explaining(&self, catalogue: &mut Catalogue) {
-        catalogue.recorder = Some(PlanRecorder::default());
-    }
-
-    /// Ends the recording and returns it.
+    /// Ends the recording of a session's plans and returns it.
     pub fn end_explaining(&self, catalogue: &mut Catalogue) -> Explanation {
         let recorder = catalogue.recorder.take().unwrap_or_default();
         recorder.explanation(&catalogue.slots, &catalogue.memory())

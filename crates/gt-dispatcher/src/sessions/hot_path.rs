@@ -16,6 +16,17 @@ impl ClientSession {
     pub fn hot_path(&self, template: u32, part: Range<usize>) -> Option<String> {
         let steps = &self.planning.templates.get(template)?.steps;
         let steps = &steps[part.start.min(steps.len())..part.end.min(steps.len())];
+        let (operations, lines) = self.operations_and_lines(steps);
+        let mut text = format!("steps={operations}");
+        if !lines.is_empty() {
+            text += &format!(" lines={lines}");
+        }
+        Some(text)
+    }
+
+    /// Returns the operations of steps in order, each run of equal ones once, and the user's lines
+    /// that are known.
+    pub fn operations_and_lines(&self, steps: &[Step]) -> (String, String) {
         let (mut operations, mut lines): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
         for step in steps {
             let name = match step {
@@ -33,11 +44,7 @@ impl ClientSession {
                 operations.push(name);
             }
         }
-        let mut text = format!("steps={}", listed(&operations, OPERATIONS));
-        if !lines.is_empty() {
-            text += &format!(" lines={}", listed(&lines, LINES));
-        }
-        Some(text)
+        (listed(&operations, OPERATIONS), listed(&lines, LINES))
     }
 }
 

@@ -4,15 +4,22 @@
 //!   planning; credit, unread values and lineage have modules of their own.
 //! - [`lines`]: the lines of its program, for watchers;
 //!   [`hot_path`]: what is inside a hot path.
+//! - [`inspected`]: its details while watchers ask for them, of which [`stream_counts`] counts
+//!   instructions and [`explaining`] records plans.
 //! - [`account`]: what it uses; [`phase`]: whether it begins, runs, or waits to be restored.
 
 mod account;
+mod explaining;
 mod hot_path;
+mod inspected;
 mod lines;
 mod phase;
 mod session;
+mod stream_counts;
 
 pub(crate) use account::{DeadlineWarning, SlotShortage, TimeLimit};
+pub(crate) use explaining::StepRecording;
+pub(crate) use inspected::InspectedSession;
 pub(crate) use lines::SourceLines;
 pub(crate) use phase::{AwaitedWorkers, Phase, REJOIN};
 pub(crate) use session::{ClientSession, Identity, Planning};

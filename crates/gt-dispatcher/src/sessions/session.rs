@@ -12,6 +12,7 @@ use gt_ir::status::{LastError, NamedSession};
 use gt_ir::{ClientCommand, Incarnation, SessionId, SlotId, StreamNumbers, WorkerId, codec};
 
 use super::account::SessionAccount;
+use super::inspected::InspectedSession;
 use super::lines::SourceLines;
 use super::phase::Phase;
 use crate::flow::Flow;
@@ -42,6 +43,8 @@ pub(crate) struct ClientSession {
     /// The last error that was sent to its client, and when.
     pub last_error: Option<Box<(Duration, Failure)>>,
     pub phase: Phase,
+    /// Its details, while watchers ask for them.
+    pub inspected: Option<Box<InspectedSession>>,
 }
 
 /// Whose a session is, and how it is named.
@@ -199,6 +202,7 @@ impl ClientSession {
             lines: SourceLines::default(),
             last_error: None,
             phase: Phase::New,
+            inspected: None,
         }
     }
 

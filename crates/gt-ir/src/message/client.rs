@@ -15,6 +15,7 @@ use crate::operation::Meta;
 use crate::record;
 use crate::statistics::WorkerStats;
 use crate::status::Status;
+use crate::status::inspection::HeldTensors;
 use crate::stored::Written;
 
 /// The size in bytes from which a value is large: clients acknowledge the receipt of large values.
@@ -42,6 +43,8 @@ pub enum ClientToServer {
     Lines { lines: Vec<(SourceId, String)> },
     /// The session is to end, also if it has a name.
     End,
+    /// The answer to [`ServerToClient::ListHeld`]; the server fills in the time.
+    Held(Box<HeldTensors>),
 }
 
 record!(enum ClientToServer {
@@ -54,6 +57,7 @@ record!(enum ClientToServer {
     7 => Events { events, dropped },
     8 => Lines { lines },
     9 => End,
+    10 => Held(held),
 });
 
 /// From the server to a client.
@@ -85,6 +89,8 @@ pub enum ServerToClient {
     Lines {
         lines: Vec<SourceId>,
     },
+    /// Asks for the largest tensors that the user's program holds, for people who watch.
+    ListHeld,
 }
 
 record!(enum ServerToClient {
@@ -96,6 +102,7 @@ record!(enum ServerToClient {
     6 => Release { token },
     7 => Observe { on, sent },
     8 => Lines { lines },
+    9 => ListHeld,
 });
 
 /// The answer to a client's request.

@@ -18,7 +18,7 @@ use super::Role;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
 /// The protocol version. Both ends of a link must have the same; releases of one 0.x version do.
-pub const PROTOCOL_VERSION: u32 = 19;
+pub const PROTOCOL_VERSION: u32 = 20;
 
 /// What both ends must agree on.
 #[derive(Clone, PartialEq, Eq, Debug)]

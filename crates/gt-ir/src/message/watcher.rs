@@ -6,6 +6,7 @@ use crate::ids::{SessionId, SlotId, WorkerId};
 use crate::instruction::RequestId;
 use crate::record;
 use crate::status::Status;
+use crate::status::inspection::Inspection;
 
 /// From a watcher to the server.
 #[derive(Clone, PartialEq, Debug)]
@@ -14,9 +15,16 @@ pub enum WatcherToServer {
     Status { request: RequestId, since: u64 },
     /// A request for up to `limit` events.
     Poll { limit: u32 },
+    /// A request for the details of a session, which are collected from the first request on for as
+    /// long as others follow. With `explain`, what is planned next is explained.
+    Inspect { request: RequestId, session: SessionId, explain: bool },
 }
 
-record!(enum WatcherToServer { 1 => Status { request, since }, 2 => Poll { limit } });
+record!(enum WatcherToServer {
+    1 => Status { request, since },
+    2 => Poll { limit },
+    3 => Inspect { request, session, explain },
+});
 
 /// From the server to a watcher.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,12 +36,15 @@ pub enum ServerToWatcher {
     /// The answer to [`WatcherToServer::Poll`], in times of the server's clock; `dropped` more were
     /// lost.
     Events { events: Vec<Event>, dropped: u64 },
+    /// The answer to [`WatcherToServer::Inspect`], or why there is none.
+    Inspected { request: RequestId, result: Result<Box<Inspection>, String> },
 }
 
 record!(enum ServerToWatcher {
     1 => Status { request, status },
     2 => Names(names),
     3 => Events { events, dropped },
+    4 => Inspected { request, result },
 });
 
 kinds!(WatcherToServer, ServerToWatcher);

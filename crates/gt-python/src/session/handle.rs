@@ -1,10 +1,11 @@
 //! Handles of the sessions that are open in this process.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use gt::ir::Attach;
+use gt::ir::status::inspection::HeldTensors;
 use gt::worker::Work;
 use gt::{Session, SessionOrigin, WeakSession};
 use pyo3::prelude::*;
@@ -55,6 +56,9 @@ impl Connection {
         Some(Arc::new(Connection { process: std::process::id(), server, attached_name }))
     }
 }
+
+/// How the tensors of a session are listed, by its number.
+static LIST_HELD: OnceLock<fn(u64)> = OnceLock::new();
 
 /// All sessions of the process that may be open, each with its handle, if it has one.
 static SESSIONS: Mutex<Vec<RegisteredSession>> = Mutex::new(Vec::new());
@@ -147,6 +151,9 @@ impl SessionHandle {
     ) -> Arc<SessionHandle> {
         collect_orphans(py);
         session.make_room_by(make_room);
+        if let Some(list) = LIST_HELD.get() {
+            session.list_held_by(*list);
+        }
         let (number, weak) = (session.number(), session.downgrade());
         let handle = SessionHandle::share(session, connection.clone(), runs_python);
         let shared = Arc::downgrade(&handle);
@@ -252,6 +259,22 @@ impl Drop for SessionHandle {
             lock(&ORPHANS).push(session);
         }
     }
+}
+
+/// Sets how the tensors of a session that the program holds are listed, for people who watch.
+pub fn list_held_by(list: fn(u64)) {
+    let _ = LIST_HELD.set(list);
+}
+
+/// Sends the list of the tensors of a session, by its number, unless it is closed.
+pub fn answer_held(py: Python<'_>, number: u64, held: HeldTensors) {
+    let find = |all: &[RegisteredSession]| {
+        all.iter().find(|entry| entry.number == number)?.session.upgrade()
+    };
+    let Some(session) = find(&lock(&SESSIONS)) else { return };
+    let _blocker = ForkBlocker::new();
+    // It may be the last reference, whose end waits for threads that run Python.
+    detached(py, move || session.answer_held(held));
 }
 
 /// Drops a reference to a handle. After the last one, the session ends with its last tensor.

@@ -28,6 +28,7 @@ use pyo3::prelude::*;
 pub use current::{current, within};
 pub use fork::ForkBlocker;
 pub use gil::with_gil;
+pub use handle::{answer_held, list_held_by};
 pub use object::PySession;
 pub use wait::{at_exit, ready, ready_current, ready_session, waiting};
 

@@ -31,7 +31,15 @@ mod storage;
 mod thread_context;
 mod views;
 
+use gt::tensor::held::HeldValue;
 use pyo3::prelude::*;
+
+/// Returns what a tensor of PyTorch's device holds; `None` for other objects.
+pub fn held(tensor: &Bound<'_, PyAny>) -> Option<HeldValue> {
+    let storage = tensor.call_method0("untyped_storage").ok()?;
+    let address: usize = storage.call_method0("data_ptr").ok()?.extract().ok()?;
+    Some(storage::value_at(address)?.held())
+}
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let torch = PyModule::new(module.py(), "torch_device")?;

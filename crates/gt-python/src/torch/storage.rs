@@ -104,6 +104,14 @@ pub fn number(address: usize) -> Option<usize> {
     (address & MARK != 0).then(|| locate(address).0)
 }
 
+/// Returns the value that a storage at an address refers to, if it has one.
+pub fn value_at(address: usize) -> Option<ValueRef> {
+    match get(number(address)?)?.content {
+        StorageContent::Elements(elements) => Some(elements),
+        StorageContent::Blank | StorageContent::Bytes(_) => None,
+    }
+}
+
 /// Registers a storage. Returns its address; `None` if there are too many, or if its size exceeds
 /// the range of offsets.
 pub fn add(storage: Storage) -> Option<usize> {

@@ -6,8 +6,10 @@ use gt_ir::entitlement::Entitlement;
 use gt_ir::event::Activity;
 use gt_ir::gpu::GpuStatus;
 use gt_ir::publication::PublicationStatus;
+use gt_ir::statistics::Sequence;
 use gt_ir::status::{
-    NamedSession, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, WindowUse, WorkerStatus,
+    HotPathReport, NamedSession, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, WindowUse,
+    WorkerStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -67,6 +69,31 @@ fn worker(worker: &WorkerStatus, model: &Model, status: &Status) -> Value {
         "snapshot_bytes": told(worker.report.snapshot_bytes),
         "snapshot_disk_bytes": told(worker.report.snapshot_disk_bytes),
         "gpu": worker.report.gpu.as_ref().map(gpu),
+        "hot_paths": worker.report.is_received().then(|| hot_paths(&worker.report.hot_paths)),
+    })
+}
+
+fn hot_paths(report: &HotPathReport) -> Value {
+    let HotPathReport { instructions, sequences, compilation, top } = report;
+    let program = |of: &Sequence| {
+        json!({
+            "operations": of.operations,
+            "length": of.length,
+            "repetitions": of.repetitions,
+            "seconds": of.time.as_secs_f64(),
+        })
+    };
+    json!({
+        "instructions": instructions,
+        "sequences": sequences,
+        "cache_size": compilation.cache_size,
+        "cache_hits": compilation.cache_hits,
+        "cache_misses": compilation.cache_misses,
+        "checked": compilation.checked,
+        "failures": compilation.failures,
+        "compile_seconds": compilation.compile_time.as_secs_f64(),
+        "saved_seconds": compilation.time_saved.as_secs_f64(),
+        "top": list(top, program),
     })
 }
 
@@ -94,6 +121,7 @@ fn session(session: &SessionStatus, model: &Model, now: Duration) -> Value {
         "slots": session.slots.iter().map(|(_, worker)| worker).collect::<Vec<_>>(),
         "seconds": now.saturating_sub(session.since).as_secs_f64(),
         "instructions": session.instructions,
+        "hot_instructions": session.hot_instructions,
         "rate": rates.instructions,
         "used": rates.used,
         "open": session.open,

@@ -294,6 +294,7 @@ mod tests {
             share: 0.5,
             since: Duration::ZERO,
             instructions: 7,
+            hot_instructions: 0,
             open: 3,
             queued: 0,
             bytes: 0,

@@ -4,10 +4,11 @@ import { buttons, mayActOn, SESSION_ACTIONS } from '../actions.js';
 import { chart } from '../chart.js';
 import { element, facts, setText, table } from '../elements.js';
 import { age, bytes, counted, duration, number, percent } from '../words.js';
+import { inside } from './inside.js';
 import { lastError, troubles } from './mine.js';
 
 const FACTS = [
-  'waits for', 'troubles', 'last error', 'user', 'host', 'age', 'workers', 'instructions', 'instructions/s', 'to run', 'used',
+  'waits for', 'troubles', 'last error', 'user', 'host', 'age', 'workers', 'instructions', 'instructions/s', 'hot', 'to run', 'used',
   'share', 'weight', 'device time', 'memory', 'quota', 'tensors', 'name kept',
 ];
 
@@ -23,6 +24,7 @@ function values(session) {
     workers: counted(session.slots),
     instructions: session.instructions.toLocaleString('en'),
     'instructions/s': number(session.rate),
+    hot: session.instructions > 0 ? percent(session.hot_instructions / session.instructions) : '–',
     'to run': number(session.open),
     used: percent(session.used),
     share: percent(session.share),
@@ -50,7 +52,8 @@ function make(argument) {
   const rate = chart('Instructions/s', (of) => of.rate === null ? null : of.sessions.get(wanted)?.rate, number);
   const memory = chart('Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
   const rest = element('div', {}, acts, all.node, windows.node, behind.node,
-    element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node));
+    element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node),
+    inside(wanted));
   rest.hidden = true;
   const ended = element('p', { class: 'none', role: 'status' });
 

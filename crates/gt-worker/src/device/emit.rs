@@ -115,7 +115,11 @@ impl<E: Engine> Device<E> {
         if !self.events.is_on {
             return;
         }
-        let (stats, now) = (self.stats(), self.engine.now());
+        let now = self.engine.now();
+        if !self.events.is_due(now, at_once) {
+            return;
+        }
+        let stats = self.stats();
         let messages = self.events.send(now, at_once, &stats);
         out.extend(messages.into_iter().map(Out::Server));
     }

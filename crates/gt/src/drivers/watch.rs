@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gt_ir::RequestId;
 use gt_ir::event::Event;
 use gt_ir::message::{
     Frame, Goodbye, Hello, Message, Named, ServerToWatcher, WatcherHello, WatcherToServer, Welcome,
 };
 use gt_ir::status::Status;
+use gt_ir::status::inspection::Inspection;
+use gt_ir::{RequestId, SessionId};
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
 use gt_net::local::LocalLink;
@@ -121,6 +122,27 @@ impl Watcher {
             self.newest = newest.number;
         }
         Ok(status)
+    }
+
+    /// Requests the details of a session, which are collected while requests follow each other. With
+    /// `explain`, what is planned next is explained.
+    ///
+    /// # Errors
+    /// The dispatcher is gone, or does not answer. The inner error says why the session is not shown.
+    pub fn inspect(
+        &mut self,
+        session: SessionId,
+        explain: bool,
+    ) -> Result<Result<Inspection, String>, NetError> {
+        let request = RequestId(self.requests);
+        self.requests += 1;
+        self.send(&WatcherToServer::Inspect { request, session, explain })?;
+        self.answer(|message| match message {
+            ServerToWatcher::Inspected { request: of, result } if of == request => {
+                Some(result.map(|inspection| *inspection))
+            }
+            _ => None,
+        })
     }
 
     /// Polls for up to `limit` events; also returns how many were dropped.

@@ -32,7 +32,7 @@ use gt_net::codec::{decode, encode};
 pub use commands::{client_commands, worker_commands};
 use commands::{kept, written};
 use exchanges::fabric;
-use observability::{events, explanation, report, status};
+use observability::{events, explanation, held, inspection, report, status};
 use operators::{operator_to_server, server_to_operator};
 
 /// A message as frames.
@@ -208,6 +208,7 @@ pub fn client_to_server() -> Vec<ClientToServer> {
         ClientToServer::Events { events: events(), dropped: 3 },
         ClientToServer::Lines { lines: vec![(SourceId(2), "train.py:12".into())] },
         ClientToServer::End,
+        ClientToServer::Held(Box::new(held())),
     ]
 }
 
@@ -237,6 +238,7 @@ fn server_to_client() -> Vec<ServerToClient> {
         ServerToClient::Confirm { snapshot: 3 },
         ServerToClient::Release { token: u128::MAX },
         ServerToClient::Lines { lines: vec![SourceId(2), SourceId(5)] },
+        ServerToClient::ListHeld,
         ServerToClient::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
     ]
 }
@@ -347,6 +349,7 @@ fn watcher_to_server() -> Vec<WatcherToServer> {
     vec![
         WatcherToServer::Status { request: REQUEST, since: 1 << 40 },
         WatcherToServer::Poll { limit: 1 << 16 },
+        WatcherToServer::Inspect { request: REQUEST, session: SessionId(9), explain: true },
     ]
 }
 
@@ -362,6 +365,8 @@ fn server_to_watcher() -> Vec<ServerToWatcher> {
             (Named::Plan { session: SessionId(3), number: 300 }, "steps=mul".into()),
         ]),
         ServerToWatcher::Events { events: events(), dropped: 3 },
+        ServerToWatcher::Inspected { request: REQUEST, result: Ok(Box::new(inspection())) },
+        ServerToWatcher::Inspected { request: REQUEST, result: Err("it has ended".into()) },
     ]
 }
 

@@ -7,10 +7,14 @@ use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep, SlowLink};
 use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
 use gt_ir::publication::{Audience, PublicationStatus};
+use gt_ir::statistics::{CompilationStats, Sequence};
 use gt_ir::status::cluster_event::{ClusterEvent, ClusterEventKind, MoveReason, SessionLabel};
+use gt_ir::status::inspection::{
+    ExplainedSteps, HeldTensor, HeldTensors, HotPathStatus, Inspection, InstructionCount,
+};
 use gt_ir::status::{
-    AwaitedTensor, LastError, MinuteStatus, NamedSession, Report, SessionStatus, Status,
-    TeamStatus, UserStatus, WINDOWS, Waits, WindowUse, WorkerStatus,
+    AwaitedTensor, HotPathReport, LastError, MinuteStatus, NamedSession, Report, SessionStatus,
+    Status, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse, WorkerStatus,
 };
 use gt_ir::{SessionId, SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
@@ -90,6 +94,63 @@ pub fn report() -> Report {
         snapshot_disk_bytes: 1 << 34,
         busy: Activity::ALL.map(|activity| Duration::from_nanos(activity as u64 * 1000)),
         gpu: Some(gpu()),
+        hot_paths: HotPathReport {
+            instructions: 7,
+            sequences: 2,
+            compilation: CompilationStats { cache_hits: 5, ..CompilationStats::default() },
+            top: vec![Sequence { operations: "add mul".into(), length: 2, ..Sequence::default() }],
+        },
+    }
+}
+
+/// The details of a session.
+pub fn inspection() -> Inspection {
+    let stream = vec![InstructionCount {
+        operation: "matmul".into(),
+        line: "train.py:12".into(),
+        signal: "forward".into(),
+        count: 300,
+        hot: 200,
+        bytes: 1 << 33,
+    }];
+    let hot_paths = vec![HotPathStatus {
+        number: 3,
+        steps: 63,
+        operations: "matmul,relu,+61".into(),
+        lines: "train.py:12".into(),
+        instructions: 1 << 40,
+    }];
+    let explained = ExplainedSteps {
+        at: Duration::from_secs(4),
+        explanation: explanation(),
+        lines: vec![(SourceId(3), "train.py:12".into())],
+        is_cut: true,
+    };
+    Inspection {
+        session: SessionId(9),
+        since: Duration::from_secs(3),
+        stream,
+        unlisted: 7,
+        hot_paths,
+        unlisted_hot_paths: 1,
+        held: Some(held()),
+        explained: Some(explained),
+    }
+}
+
+/// The tensors that a program holds.
+pub fn held() -> HeldTensors {
+    let tensor = HeldTensor {
+        variable: "model.fc1.weight".into(),
+        line: "train.py:7".into(),
+        meta: meta(),
+        purpose: "for the gradient of matmul".into(),
+    };
+    HeldTensors {
+        at: Duration::from_secs(2),
+        largest: vec![tensor],
+        others: 3,
+        other_bytes: 1 << 33,
     }
 }
 
@@ -151,6 +212,7 @@ pub fn status() -> Status {
         share: 0.25,
         since: Duration::from_secs(1),
         instructions: 1 << 20,
+        hot_instructions: 1 << 19,
         open: 12,
         queued: 3,
         bytes: 4096,

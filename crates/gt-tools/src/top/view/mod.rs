@@ -241,6 +241,7 @@ mod tests {
             share: 0.5,
             since: Duration::ZERO,
             instructions: 5000 * now.as_secs(),
+            hot_instructions: 0,
             open: 12,
             queued: 300,
             bytes: 2 << 30,

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, OnceLock, Weak};
 use std::thread::{self, Thread};
 
-use gt_client::driver::Outbox;
+use gt_client::driver::{HeldLister, Outbox};
 use gt_ir::RequestId;
 use gt_ir::message::{Answer, ClientToServer, Goodbye, ServerToClient};
 
@@ -27,6 +27,8 @@ pub struct ClientEnd {
     pub ahead: RunAhead,
     pub issues: Issues,
     undone: UndoneSteps,
+    /// How the program lists the tensors that it holds.
+    pub lister: OnceLock<HeldLister>,
 }
 
 impl Default for ClientEnd {
@@ -39,6 +41,7 @@ impl Default for ClientEnd {
             ahead: RunAhead::new(WINDOW),
             issues: Issues::default(),
             undone: UndoneSteps::default(),
+            lister: OnceLock::new(),
         }
     }
 }
@@ -84,6 +87,11 @@ impl ClientEnd {
             }
             ServerToClient::StepUndone(failure) => self.undone.tell(&failure),
             ServerToClient::Notice { text } => tracing::warn!("{text}"),
+            ServerToClient::ListHeld => {
+                if let Some(lister) = self.lister.get() {
+                    lister.call();
+                }
+            }
             // The runtime handles it for all of its ends.
             ServerToClient::Observe { .. } => {}
             // This process keeps no snapshots, and hands blocks over.

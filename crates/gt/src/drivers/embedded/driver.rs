@@ -4,10 +4,11 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gt_client::driver::{Driver, Interrupt, Outbox};
+use gt_client::driver::{Driver, HeldLister, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
-use gt_ir::message::Answer;
+use gt_ir::message::{Answer, ClientToServer};
 use gt_ir::modifier::Modifier;
+use gt_ir::status::inspection::HeldTensors;
 use gt_ir::{ClientCommand, RequestId, SessionId, SessionOrigin, TensorData, TensorId};
 
 use super::runtime::Runtime;
@@ -216,7 +217,7 @@ impl Driver for EmbeddedDriver {
             thread::park_timeout(SLICE);
             self.tick();
             if waiting.is_to_be_told() {
-                self.runtime.say_waiting();
+                self.runtime.leave(ClientToServer::AwaitCredit);
             }
             if interrupt() {
                 return Err(ClientError::Interrupted);
@@ -241,6 +242,14 @@ impl Driver for EmbeddedDriver {
 
     fn close(&self) {
         self.runtime.close();
+    }
+
+    fn list_held_by(&self, lister: HeldLister) {
+        let _ = self.runtime.client.lister.set(lister);
+    }
+
+    fn answer_held(&self, held: HeldTensors) {
+        self.runtime.leave(ClientToServer::Held(Box::new(held)));
     }
 
     fn settle(&self, _interrupt: Interrupt) -> Result<()> {

@@ -159,10 +159,10 @@ impl Runtime {
         self.dispatcher.put_all(issued.into_iter().chain([stream]));
     }
 
-    /// Reports that the session's client waits for credit.
-    pub fn say_waiting(&self) {
+    /// Leaves a message of the session's client to the next thread that runs the dispatcher.
+    pub fn leave(&self, message: ClientToServer) {
         let _call = self.forks.enter_briefly();
-        self.dispatcher.put_all([(CLIENT, ClientToServer::AwaitCredit.into())]);
+        self.dispatcher.put_all([(CLIENT, message.into())]);
     }
 
     /// Returns whether values can be read without a request: no watcher or log needs to see it.

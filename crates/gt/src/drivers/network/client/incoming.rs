@@ -57,6 +57,11 @@ impl ClientShared {
                 self.send(state, &ClientToServer::Observed { sent, here });
             }
             ServerToClient::Lines { lines } => self.send(state, &issues::lines(lines)),
+            ServerToClient::ListHeld => {
+                if let Some(lister) = self.lister.get() {
+                    lister.call();
+                }
+            }
             // The link has answered it.
             ServerToClient::Confirm { .. } => {}
         }

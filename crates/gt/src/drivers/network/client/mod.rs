@@ -6,14 +6,15 @@ mod incoming;
 mod open;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gt_client::driver::{Batches, Driver, Interrupt, Outbox};
+use gt_client::driver::{Batches, Driver, HeldLister, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
 use gt_ir::event::Event;
 use gt_ir::message::{Answer, ClientToServer};
+use gt_ir::status::inspection::HeldTensors;
 use gt_ir::{ClientCommand, RequestId, StreamNumbers};
 use gt_net::wake::Wake;
 
@@ -67,6 +68,8 @@ struct ClientShared {
     started: Instant,
     issues: Issues,
     undone: UndoneSteps,
+    /// How the program lists the tensors that it holds.
+    lister: OnceLock<HeldLister>,
 }
 
 struct ClientState {
@@ -289,6 +292,17 @@ impl Driver for NetworkDriver {
             if flusher.thread().id() != thread::current().id() {
                 let _ = flusher.join();
             }
+        }
+    }
+
+    fn list_held_by(&self, lister: HeldLister) {
+        let _ = self.shared.lister.set(lister);
+    }
+
+    fn answer_held(&self, held: HeldTensors) {
+        if self.shared.check_process().is_ok() {
+            let mut state = self.shared.state();
+            self.shared.send(&mut state, &ClientToServer::Held(Box::new(held)));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -151,6 +151,7 @@ fn open(
         started: Instant::now(),
         issues: Issues::default(),
         undone: UndoneSteps::default(),
+        lister: OnceLock::new(),
     });
     let flusher = Arc::clone(&shared);
     let thread = thread::Builder::new()

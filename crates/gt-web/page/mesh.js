@@ -1,0 +1,82 @@
+// A picture of a session's slots, and of where a tensor is on them.
+
+import { bytes } from './words.js';
+
+const SVG = 'http://www.w3.org/2000/svg';
+const WIDTH = 150;
+const HEIGHT = 96;
+const GAP = 14;
+const COLUMNS = 6;
+/** The tensor inside a slot's box. */
+const TENSOR = { x: 12, y: 42, width: 126, height: 40 };
+
+function shape(name, attributes, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+/**
+ * Returns the part of a tensor that a slot has, as fractions of its two drawn axes: the last axis is
+ * horizontal, the one before it vertical. Null if the slot has none of it.
+ */
+export function part(placed, slot) {
+  const place = placed.slots.indexOf(slot);
+  if (place < 0) return null;
+  const whole = { x: 0, y: 0, width: 1, height: 1 };
+  const shard = /^Shard\((\d+)\)$/.exec(placed.placement);
+  if (!shard) return whole;
+  const size = 1 / placed.slots.length;
+  const isLast = placed.shape.length > 1 && Number(shard[1]) === placed.shape.length - 1;
+  return isLast
+    ? { ...whole, x: place * size, width: size }
+    : { ...whole, y: place * size, height: size };
+}
+
+/** Makes the picture; `draw` shows the slots of an explanation, and the output of one of its steps. */
+export function mesh() {
+  const node = document.createElementNS(SVG, 'svg');
+  node.setAttribute('class', 'mesh');
+  node.setAttribute('role', 'img');
+
+  function box(slot, at, placed, held) {
+    const x = (at % COLUMNS) * (WIDTH + GAP);
+    const y = Math.floor(at / COLUMNS) * (HEIGHT + GAP);
+    const group = shape('g', { transform: `translate(${x} ${y})` });
+    const of = placed ? part(placed, slot.slot) : null;
+    group.append(
+      shape('title', {}, [`slot ${slot.slot}`, slot.worker || 'no worker', slot.machine].filter(Boolean).join(', ')),
+      shape('rect', { class: of ? 'slot has' : 'slot', width: WIDTH, height: HEIGHT, rx: 6 }),
+      shape('text', { class: 'name', x: 12, y: 18 }, `${slot.slot}  ${slot.worker || '–'}`.slice(0, 20)),
+      shape('text', { class: 'small', x: 12, y: 34 }, `${bytes(held)}${slot.machine ? `, ${slot.machine}` : ''}`.slice(0, 24)),
+    );
+    if (of) {
+      group.append(
+        shape('rect', { class: 'whole', ...TENSOR }),
+        shape('rect', {
+          class: placed.placement.startsWith('Partial') ? 'block partial' : 'block',
+          x: TENSOR.x + of.x * TENSOR.width,
+          y: TENSOR.y + of.y * TENSOR.height,
+          width: of.width * TENSOR.width,
+          height: of.height * TENSOR.height,
+        }),
+      );
+    }
+    return group;
+  }
+
+  function draw(explained, step) {
+    const held = new Map(explained.memory.map((of) => [of.slot, of.bytes]));
+    const rows = Math.ceil(explained.slots.length / COLUMNS);
+    const columns = Math.min(COLUMNS, explained.slots.length);
+    node.setAttribute('viewBox', `-1 -1 ${columns * (WIDTH + GAP) - GAP + 2} ${rows * (HEIGHT + GAP) - GAP + 2}`);
+    node.setAttribute('width', columns * (WIDTH + GAP) - GAP);
+    const boxes = explained.slots.map((slot, at) => box(slot, at, step?.output, held.get(slot.slot) ?? 0));
+    node.replaceChildren(...boxes);
+    const where = step ? `; the output of ${step.operation}: ${step.output.placement} on ${step.output.slots.join(', ')}` : '';
+    node.setAttribute('aria-label', `${explained.slots.length} slots${where}`);
+  }
+
+  return { node, draw };
+}
