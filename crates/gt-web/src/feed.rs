@@ -13,6 +13,8 @@ use gt_ir::status::Status;
 use gt_tools::top::{Model, json};
 use tokio::sync::watch;
 
+use crate::recordings::recorder::Recorder;
+
 /// How often a dispatcher is asked while there are readers.
 const EVERY: Duration = Duration::from_millis(500);
 /// How long it is asked after the last reader has gone: one who comes back continues, and rates
@@ -40,6 +42,9 @@ pub trait StatusSource: Send + 'static {
 
     /// What is watched, for display.
     fn title(&self) -> String;
+
+    /// Returns what records it.
+    fn recorder(&self) -> Arc<dyn Recorder>;
 
     /// The user whose sessions are shown first: by a key, empty for none, and by an account.
     fn reader(&self) -> (String, String);

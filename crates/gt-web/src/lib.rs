@@ -8,6 +8,7 @@
 //! - [`listen`]: the address of the page. [`access`]: who may see it; `acting`: who may act;
 //!   [`secret`]: tokens and cookies.
 //! - [`actions`]: what operators do. `body`: bodies of requests.
+//! - [`recordings`]: what a cluster does for some seconds, as timelines.
 //! - [`feed`]: one watcher for all readers. [`watched`]: the dispatcher that it watches.
 //! - `server`: connections and their limits; `routes`: what is served at which path.
 //! - [`tunnel`]: connections to the server over the page's port.
@@ -24,6 +25,7 @@ pub mod feed;
 pub mod listen;
 mod metrics;
 mod page;
+pub mod recordings;
 mod routes;
 pub mod secret;
 mod server;

@@ -1,11 +1,14 @@
 //! The dispatcher that a page watches: a server, or a program that runs its own workers.
 
+use std::sync::Arc;
+
 use gt::drivers::watch::Watcher;
 use gt_ir::status::Status;
 use gt_tools::ToolError;
 use gt_tools::find::WatchTarget;
 
 use crate::feed::StatusSource;
+use crate::recordings::recorder::{DispatcherRecorder, Recorder};
 
 /// A dispatcher, with the connection to it while there is one.
 pub struct WatchedDispatcher {
@@ -63,6 +66,10 @@ impl StatusSource for WatchedDispatcher {
 
     fn title(&self) -> String {
         self.title.clone()
+    }
+
+    fn recorder(&self) -> Arc<dyn Recorder> {
+        Arc::new(DispatcherRecorder(self.target.clone()))
     }
 
     fn reader(&self) -> (String, String) {

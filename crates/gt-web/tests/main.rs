@@ -5,6 +5,7 @@ mod actions;
 mod hostile;
 mod http;
 mod metrics;
+mod recordings;
 mod source;
 mod stream;
 mod tunnel;
