@@ -7,9 +7,11 @@ import { label, moment, ticks } from './describe.js';
 
 /** Narrower spans are merged, in pixels. */
 const NARROW = 2;
-/** The steps of the height of a bar, and the least one. */
+/** The steps of the height of a bar, and the least number of them. */
 const STEPS = 8;
-const LEAST = 0.25;
+const LEAST = 2;
+/** Between boxes, in pixels. */
+const GAP = 0.5;
 /** Waiting is drawn thinner, so that concurrent work is visible: a part of the row's height. */
 const THIN = 0.3;
 /** The width of a letter, in pixels, and the least widths and heights of what has text. */
@@ -43,16 +45,27 @@ function ink({ rgb }, { dim }) {
   return 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] > 140 ? '#202020' : '#fff';
 }
 
-/** Draws recordings on one canvas; `place` is the area of a part: x, y, width and height. */
+/** Returns the bytes of a colour as #rrggbb. */
+function hex(text) {
+  return [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16));
+}
+
+/** Returns a pixel of an image: red is its lowest byte. */
+function word([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** Draws recordings on one canvas; a `place` is the area of spans: x, y, width and height. */
 export class Painter {
   constructor(context) {
     this.context = context;
+    this.strips = document.createElement('canvas').getContext('2d');
+    this.pixels = null;
     this.use(theme());
   }
 
   use(colours) {
     this.theme = colours;
-    this.fills = null;
   }
 
   /** Takes the colours of a recording. */
@@ -60,90 +73,96 @@ export class Painter {
     this.recording = recording;
     this.fills = recording.colours.map((of) => css(of, this.theme));
     this.inks = recording.colours.map((of) => ink(of, this.theme));
+    this.words = Uint32Array.from(recording.colours, ({ rgb }) => word(rgb ?? hex(this.theme.line)));
     this.thin = recording.colours.findIndex(({ name }) => name === 'queue');
     this.sums = new Float64Array(recording.colours.length);
-    this.bars = recording.colours.map(() => []);
   }
 
-  /** Draws the spans of a row between two times. */
-  row(row, range, place) {
-    const scale = place.width / range.width;
-    const least = NARROW / scale;
-    this.wide = [];
-    row.index.forEach(range.from, range.to, least, (span) => this.wide.push(span));
-    this.merged(row.index, range, place, scale);
-    const { spans: { begin, end }, colour, kinds, spans } = this.recording;
-    const { context } = this;
-    for (const span of this.wide) {
-      const from = Math.max(begin[span], range.from);
-      const to = Math.min(end[span], range.to);
-      const x = place.x + (from - range.from) * scale;
-      const width = Math.max((to - from) * scale - 0.5, 0.5);
+  /** Draws the spans of rows between two times; `place` returns the area of a row. */
+  rows(rows, range, place) {
+    if (rows.length === 0) return;
+    const { width } = place(rows[0]);
+    const columns = Math.ceil(width);
+    const { strips } = this;
+    if (this.pixels?.width !== columns || this.pixels.height !== rows.length * STEPS) {
+      strips.canvas.width = columns;
+      strips.canvas.height = rows.length * STEPS;
+      this.pixels = strips.createImageData(columns, rows.length * STEPS);
+    }
+    const words = new Uint32Array(this.pixels.data.buffer);
+    words.fill(0);
+    const scale = width / range.width;
+    const wide = rows.map(({ index }, at) => {
+      const spans = [];
+      index.forEach(range.from, range.to, NARROW / scale, (span) => spans.push(span));
+      this.merge(index, range, scale, spans, words.subarray(at * STEPS * columns, (at + 1) * STEPS * columns));
+      return spans;
+    });
+    strips.putImageData(this.pixels, 0, 0);
+    this.context.imageSmoothingEnabled = false;
+    rows.forEach((row, at) => {
+      const { x, y, height } = place(row);
+      this.context.drawImage(strips.canvas, 0, at * STEPS, width, STEPS, x, y, width, height);
+      this.boxes(wide[at], range, place(row), scale);
+    });
+  }
+
+  /** Draws the spans that are wide enough to be seen alone. */
+  boxes(wide, range, place, scale) {
+    const { context, recording: { spans: { begin, end, kind }, colour, kinds } } = this;
+    let last = -1;
+    for (const span of wide) {
+      const x = place.x + Math.max(begin[span] - range.from, 0) * scale;
+      const width = Math.max(place.x + Math.min((end[span] - range.from) * scale, place.width) - x - GAP, GAP);
       const of = colour[span];
       const height = of === this.thin ? place.height * THIN : place.height;
       const y = place.y + place.height - height;
-      context.fillStyle = this.fills[of];
+      if (of !== last) context.fillStyle = this.fills[of];
+      last = of;
       context.fillRect(x, y, width, height);
-      if (kinds[spans.kind[span]].failed) this.outline(x, y, width, height, this.theme.bad);
-      if (width >= LABELLED && height >= TALL) this.label(span, of, x, y + height / 2, width);
+      if (kinds[kind[span]].failed) this.outline(x, y, width, height, this.theme.bad);
+      if (width >= LABELLED && height >= TALL) {
+        this.label(span, of, x, y + height / 2, width);
+        last = -1;
+      }
     }
   }
 
-  /** Draws the spans of a row that are too narrow to be seen alone. */
-  merged(index, range, place, scale) {
-    const columns = Math.ceil(place.width);
-    const { spans: { begin: begins, end: ends }, colour } = this.recording;
-    const { sums, bars } = this;
-    const end = index.firstFrom(range.to);
+  /**
+   * Merges the spans of a row that are too narrow to be seen alone. A pixel of `words` is one of the
+   * steps of the height of one column; the last ones are the lowest.
+   */
+  merge(index, range, scale, wide, words) {
+    const { sums, recording: { colour, spans: { begin, end } } } = this;
+    const columns = words.length / STEPS;
+    const limit = index.firstFrom(range.to);
     let next = 0;
-    let first = index.firstFrom(range.from, index.from, end);
-    let run = null;
-    for (let column = 0; column < columns; column += 1) {
-      const until = range.from + (column + 1) / scale;
-      const last = index.firstFrom(until, first, end);
+    let first = index.firstFrom(range.from, index.from, limit);
+    for (let column = 0; column < columns && first < limit; column += 1) {
+      const last = index.firstFrom(range.from + (column + 1) / scale, first, limit);
+      if (last === first) continue;
       let narrow = last - first;
-      if (narrow > 0) {
-        sums.fill(0);
-        index.addDurations(first, last, sums);
-        // Wide spans are boxes.
-        while (next < this.wide.length && this.wide[next] < last) {
-          const span = this.wide[next];
-          if (span >= first) {
-            sums[colour[span]] -= ends[span] - begins[span];
-            narrow -= 1;
-          }
-          next += 1;
-        }
+      sums.fill(0);
+      index.addDurations(first, last, sums);
+      // Wide spans are boxes.
+      for (; next < wide.length && wide[next] < last; next += 1) {
+        if (wide[next] < first) continue;
+        sums[colour[wide[next]]] -= end[wide[next]] - begin[wide[next]];
+        narrow -= 1;
       }
       if (narrow > 0) {
         let busy = 0;
-        let most = -1;
-        for (let of = 0; of < sums.length; of += 1) {
-          busy += Math.max(sums[of], 0);
-          if (sums[of] > 0 && (most < 0 || sums[of] > sums[most])) most = of;
-        }
         // Moments take no time.
-        if (most < 0) most = colour[last - 1];
-        const height = place.height * Math.max(Math.ceil(Math.min(busy * scale, 1) * STEPS) / STEPS, LEAST);
-        if (run && run.most === most && run.height === height && run.end === column) {
-          run.end += 1;
-        } else {
-          if (run) bars[run.most].push(run);
-          run = { most, height, begin: column, end: column + 1 };
+        let most = colour[last - 1];
+        for (let of = 0; of < sums.length; of += 1) {
+          busy += sums[of];
+          if (sums[of] > sums[most]) most = of;
         }
+        const steps = Math.min(Math.max(Math.ceil(busy * scale * STEPS), LEAST), STEPS);
+        for (let step = STEPS - steps; step < STEPS; step += 1) words[step * columns + column] = this.words[most];
       }
       first = last;
     }
-    if (run) bars[run.most].push(run);
-    bars.forEach((list, of) => {
-      if (list.length === 0) return;
-      this.context.fillStyle = this.fills[of];
-      for (const bar of list) {
-        const width = Math.min(bar.end, place.width) - bar.begin;
-        this.context.fillRect(place.x + bar.begin, place.y + place.height - bar.height, width, bar.height);
-      }
-      list.length = 0;
-    });
   }
 
   label(span, of, x, y, width) {
@@ -184,9 +203,9 @@ export class Painter {
     if (last - first > ARROWS) return last - first;
     const { context } = this;
     const x = (time) => place.x + ((time - range.from) / range.width) * place.width;
-    const move = this.recording.colours.findIndex(({ name }) => name === 'move');
-    context.strokeStyle = this.fills[move];
-    context.fillStyle = this.fills[move];
+    const colour = css(this.recording.header.colours.find(({ name }) => name === 'move'), this.theme);
+    context.strokeStyle = colour;
+    context.fillStyle = colour;
     context.lineWidth = 1.5;
     for (let at = first; at < last; at += 1) {
       const from = [x(moves.sent[at]), middle(moves.from[at])];

@@ -1,6 +1,7 @@
 // The drawing of a recording: an overview, rows with spans, and the details of one span.
 
 import { element, setText } from '../elements.js';
+import { percent } from '../words.js';
 import { facts, length } from './describe.js';
 import { AXIS, Painter, theme } from './draw.js';
 import { FACTOR, react } from './gestures.js';
@@ -8,12 +9,15 @@ import { at } from './pick.js';
 import { Range } from './range.js';
 
 /** The heights of a row, of all rows that are seen at a time, and of the overview, in pixels. */
-const ROW = { least: 20, most: 44 };
+const ROW = { least: 20, most: 56 };
 const SEEN = 520;
 const OVERVIEW = 44;
 /** The width of the names of rows, at most and as a part of the whole. */
 const NAMES = 170;
 const NAMES_PART = 0.27;
+const MARGIN = 6;
+/** Rows of this height have a second line of text. */
+const TWO_LINES = 28;
 /** The width of a pointer, in pixels. */
 const POINTER = 3;
 /** A span that keys select is at least so wide afterwards, as a part of what is seen. */
@@ -105,14 +109,15 @@ export function lanes(changed) {
     context.beginPath();
     context.rect(0, AXIS, size.width, size.height - AXIS);
     context.clip();
+    painter.rows(rows, range, (row) => ({ ...place, y: rowTop(row.place) + size.row * 0.1 }));
     for (const row of rows) {
       const y = rowTop(row.place) + size.row * 0.1;
-      painter.row(row, range, { ...place, y });
       context.fillStyle = row === chosen?.row ? painter.theme.accent : painter.theme.text;
-      context.fillText(fitted(row.name), 2, y + place.height / 2 - (place.height > 30 ? 6 : 0));
-      if (place.height > 30) {
+      const isTall = place.height > TWO_LINES;
+      context.fillText(fitted(row.name), MARGIN, y + place.height / 2 - (isTall ? 6 : 0));
+      if (isTall) {
         context.fillStyle = painter.theme.dim;
-        context.fillText(fitted(row.part), 2, y + place.height / 2 + 7);
+        context.fillText(fitted(`${row.part}, ${percent(row.busy)} busy`), MARGIN, y + place.height / 2 + 7);
       }
     }
     for (const of of [chosen, pointed]) if (of?.span !== undefined) outline(of, place);
@@ -130,7 +135,7 @@ export function lanes(changed) {
   }
 
   function fitted(text) {
-    const room = Math.floor((size.names - 8) / 6.1);
+    const room = Math.floor((size.names - 2 * MARGIN) / 6.1);
     return text.length > room ? `${text.slice(0, room - 1)}…` : text;
   }
 
@@ -139,9 +144,8 @@ export function lanes(changed) {
     small.begin(size.width, OVERVIEW, devicePixelRatio);
     const row = OVERVIEW / recording.rows.length;
     const whole = new Range(recording.length);
-    for (const of of recording.rows) {
-      small.row(of, whole, { ...area(), y: of.place * row, height: Math.max(row * 0.85, 1) });
-    }
+    const place = (of) => ({ ...area(), y: of.place * row, height: Math.max(row * 0.85, 1) });
+    small.rows(recording.rows, whole, place);
   }
 
   function paintOverview() {

@@ -37,14 +37,18 @@ export class Recording {
     this.moves = moves;
     this.length = header.end - header.begin;
     this.kinds = header.kinds;
-    /** The colours of spans, and at last that of spans which are not highlighted. */
-    this.colours = [...header.colours, { name: 'other sessions', rgb: null }];
+    /** The colours of its spans, and at last that of spans which are not highlighted. */
+    const used = [...new Set(header.kinds.map(({ colour }) => colour))].sort((a, b) => a - b);
+    this.colours = [...used.map((of) => header.colours[of]), { name: 'other sessions', rgb: null }];
+    this.places = new Map(used.map((of, place) => [of, place]));
     this.colour = new Uint8Array(header.spans);
     this.longestMove = moves.sent.reduce((most, sent, at) => Math.max(most, moves.received[at] - sent), 0);
     this.rows = header.rows.map((row, place) => ({
       ...row, place, index: new RowIndex(this, row.start, header.rows[place + 1]?.start ?? header.spans),
     }));
-    this.highlight(header.session);
+    this.highlight(null);
+    for (const row of this.rows) row.busy = row.index.busy() / Math.max(this.length, 1e-9);
+    if (header.session !== null) this.highlight(header.session);
   }
 
   /** The sessions of spans: numbers with names. */
@@ -62,7 +66,7 @@ export class Recording {
     this.highlighted = session !== null && isKnown ? session : null;
     const other = this.colours.length - 1;
     const of = Uint8Array.from(this.kinds, (kind) =>
-      this.highlighted === null || kind.session === this.highlighted ? kind.colour : other);
+      this.highlighted === null || kind.session === this.highlighted ? this.places.get(kind.colour) : other);
     const { kind } = this.spans;
     for (let at = 0; at < kind.length; at += 1) this.colour[at] = of[kind[at]];
     for (const row of this.rows) row.index.addUp();

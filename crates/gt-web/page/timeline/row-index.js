@@ -66,6 +66,13 @@ export class RowIndex {
     return low;
   }
 
+  /** The seconds of its spans, other than those that wait. */
+  busy() {
+    const { colours } = this.recording;
+    const sums = this.sums.subarray(-colours.length);
+    return sums.reduce((sum, seconds, of) => (colours[of].name === 'queue' ? sum : sum + seconds), 0);
+  }
+
   /** The number of instructions that its spans stand for. */
   instructions() {
     return this.recording.spans.count.subarray(this.from, this.to).reduce((sum, count) => sum + count, 0);
@@ -73,16 +80,20 @@ export class RowIndex {
 
   /** Adds the durations of spans from `first` to before `last` to the sums of their colours. */
   addDurations(first, last, sums) {
-    const { colour, colours, spans: { begin, end } } = this.recording;
-    if (last - first >= 2 * SUMMED) {
-      const width = colours.length;
-      const low = Math.ceil((first - this.from) / SUMMED);
-      const high = Math.floor((last - this.from) / SUMMED);
-      for (let of = 0; of < width; of += 1) sums[of] += this.sums[high * width + of] - this.sums[low * width + of];
-      this.addDurations(first, this.from + low * SUMMED, sums);
-      this.addDurations(this.from + high * SUMMED, last, sums);
+    const low = Math.ceil((first - this.from) / SUMMED);
+    const high = Math.floor((last - this.from) / SUMMED);
+    if (high <= low) {
+      this.addEach(first, last, sums);
       return;
     }
+    const width = sums.length;
+    for (let of = 0; of < width; of += 1) sums[of] += this.sums[high * width + of] - this.sums[low * width + of];
+    this.addEach(first, this.from + low * SUMMED, sums);
+    this.addEach(this.from + high * SUMMED, last, sums);
+  }
+
+  addEach(first, last, sums) {
+    const { colour, spans: { begin, end } } = this.recording;
     for (let at = first; at < last; at += 1) sums[colour[at]] += end[at] - begin[at];
   }
 

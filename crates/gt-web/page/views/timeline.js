@@ -93,9 +93,11 @@ function make(argument) {
     { title: 'session', text: ({ of }) => of.session ?? '–' },
     { title: 'look', text: () => '', name: ({ of }) => `to ${of.name} at ${of.at}`, actions: [{ title: 'Zoom', press: ({ span, row }) => drawn.zoomTo(span, row) }] },
   ], ({ span }) => span, 'No span is in sight.');
-  const whole = element('div', {}, about, highlight.node, drawn.node, seen, legend, perfetto, spans.node);
+  const whole = element('div', {}, about, highlight.node, drawn.node, seen, legend, perfetto);
   whole.hidden = true;
-  const node = element('div', {}, element('div', { class: 'controls record' }, howLong.node, button), said, whole, recordings.node);
+  spans.node.hidden = true;
+  const controls = element('div', { class: 'controls record' }, howLong.node, button);
+  const node = element('div', {}, controls, said, whole, recordings.node, spans.node);
 
   function settle() {
     if (!recording || !node.isConnected) return;
@@ -129,6 +131,7 @@ function make(argument) {
     setText(said, '');
     file.href = `/recordings/${number}.json`;
     whole.hidden = false;
+    spans.node.hidden = false;
     drawn.show(recording);
     describe();
     settle();

@@ -103,7 +103,7 @@ impl Log {
         self.sequence += 1;
         self.line.clear();
         // The name of a session is one word here: fields of lines have always been split at spaces.
-        let source = format!("{} {}", event.party(), party.replace([' ', '|'], "/"));
+        let source = format!("{} {}", event.party(), party.replace(' ', "/"));
         // Writing to a string cannot fail.
         let _ = write!(
             self.line,
