@@ -75,22 +75,35 @@ def test_a_server_without_work_and_one_that_ends_are_reported():
                 web.kill()
 
 
-def test_a_page_with_a_users_key_says_that_it_does_not_record(tmp_path):
+def test_a_page_with_a_users_key_records_that_users_sessions(tmp_path):
     key = tmp_path / "cluster.key"
     write_key(key, run_gt("key").stdout)
-    of_ada = run_gt("key", "--user", "ada", "--of-file", str(key)).stdout.strip()
-    with cluster(1, "--key-file", str(key), worker_options=("--key-file", str(key))) as (address, _):
-        command = [sys.executable, "-m", "gt", "web", "--listen", "0", address]
-        environment = {**os.environ, "GT_KEY": of_ada}
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=environment
-        ) as web:
-            try:
-                page = WebPage(web.stdout.readline().split()[-1])
-                _, answer = start(page, 1)
-                said = wait_for(page, answer["number"])
-                assert said["state"] == "failed", said
-                assert "the key is a user's" in said["error"], said
-                assert "use a watcher's key" in said["error"], said
-            finally:
-                web.kill()
+    ada, bob = (
+        run_gt("key", "--user", user, "--of-file", str(key)).stdout.strip()
+        for user in ("ada", "bob")
+    )
+    options = ("--key-file", str(key))
+    command = [sys.executable, "-m", "gt", "web", "--listen", "0"]
+    with (
+        cluster(1, *options, worker_options=options) as (address, _),
+        program(address, GT_KEY=ada),
+        program(address, GT_KEY=bob),
+        subprocess.Popen(
+            [*command, address],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "GT_KEY": ada},
+        ) as web,
+    ):
+        try:
+            page = WebPage(web.stdout.readline().split()[-1])
+            _, answer = start(page, 1)
+            said = wait_for(page, answer["number"])
+            assert said["state"] == "ready", said
+            header = fetch(page, answer["number"]).header
+            names = {kind["session_name"] for kind in header["kinds"]}
+            assert len(names) == 1 and "ada@" in names.pop(), header
+            assert "bob" not in json.dumps(header)
+            assert [row["part"] for row in header["rows"]] == ["client", "dispatcher", "worker"]
+        finally:
+            web.kill()

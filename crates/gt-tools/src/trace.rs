@@ -38,7 +38,7 @@ pub struct Recorded {
 
 /// When a recording ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RecordingLimits {
     pub duration: Duration,
     /// The most events.
     pub events: usize,
@@ -88,7 +88,7 @@ pub fn record(
 /// No dispatcher is found.
 pub fn record_timeline(
     target: &WatchTarget,
-    limits: Limits,
+    limits: RecordingLimits,
     take: &mut dyn FnMut(usize) -> bool,
 ) -> Result<(Timeline, Recorded), ToolError> {
     let until = end_of(limits.duration)?;
@@ -114,7 +114,7 @@ pub fn record_timeline(
     };
     let mut recorded = poll(&mut watcher, until, limits.events, &mut add)?;
     if is_full {
-        recorded.ended = Some(format!("it has {TEXTS} bytes of names, as many as are kept"));
+        recorded.ended = Some(format!("its names have {} MiB, as many as are kept", TEXTS >> 20));
     }
     let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
     let (builder, unread) = std::mem::take(&mut *shared);

@@ -13,7 +13,7 @@ use gt_ir::status::Status;
 use gt_tools::top::{Model, json};
 use tokio::sync::watch;
 
-use crate::recordings::recorder::Recorder;
+use crate::recordings::recorder::EventRecorder;
 
 /// How often a dispatcher is asked while there are readers.
 const EVERY: Duration = Duration::from_millis(500);
@@ -44,7 +44,7 @@ pub trait StatusSource: Send + 'static {
     fn title(&self) -> String;
 
     /// Returns what records it.
-    fn recorder(&self) -> Arc<dyn Recorder>;
+    fn recorder(&self) -> Arc<dyn EventRecorder>;
 
     /// The user whose sessions are shown first: by a key, empty for none, and by an account.
     fn reader(&self) -> (String, String);

@@ -8,7 +8,7 @@ use gt_tools::ToolError;
 use gt_tools::find::WatchTarget;
 
 use crate::feed::StatusSource;
-use crate::recordings::recorder::{DispatcherRecorder, Recorder};
+use crate::recordings::recorder::{DispatcherRecorder, EventRecorder};
 
 /// A dispatcher, with the connection to it while there is one.
 pub struct WatchedDispatcher {
@@ -68,7 +68,7 @@ impl StatusSource for WatchedDispatcher {
         self.title.clone()
     }
 
-    fn recorder(&self) -> Arc<dyn Recorder> {
+    fn recorder(&self) -> Arc<dyn EventRecorder> {
         Arc::new(DispatcherRecorder(self.target.clone()))
     }
 

@@ -14,7 +14,7 @@ use gt_tools::timeline::{Colour, Party, Row, Span, Timeline};
 use gt_tools::trace::Recorded;
 use gt_web::feed::StatusSource;
 use gt_web::listen::ListenAddress;
-use gt_web::recordings::recorder::Recorder;
+use gt_web::recordings::recorder::EventRecorder;
 use gt_web::{ActingOptions, Page, PageOptions, WebError};
 
 /// What a test sees of the dispatcher, and decides.
@@ -49,7 +49,7 @@ impl StatusSource for Fake {
         "server secret-host:9000".into()
     }
 
-    fn recorder(&self) -> Arc<dyn Recorder> {
+    fn recorder(&self) -> Arc<dyn EventRecorder> {
         Arc::new(Fake(self.0.clone()))
     }
 
@@ -58,7 +58,7 @@ impl StatusSource for Fake {
     }
 }
 
-impl Recorder for Fake {
+impl EventRecorder for Fake {
     fn record(
         &self,
         duration: Duration,

@@ -90,6 +90,7 @@ impl TimelineBuilder {
             return Ok(());
         }
         match line.event {
+            "WORKER_SEND" | "WORKER_RECV" if self.has_times => {}
             "WORKER_SEND" => self.open.entry(row).or_default().push_back(span),
             "WORKER_RECV" if line.command != "Link" => {
                 let sent = self.open.get_mut(&row).and_then(VecDeque::pop_front);

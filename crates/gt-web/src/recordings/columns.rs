@@ -18,7 +18,7 @@ const NO_ID: f64 = -1.0;
 
 /// What many spans share.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Kind {
+struct SpanKind {
     name: Arc<str>,
     colour: Colour,
     session: Option<u64>,
@@ -45,7 +45,7 @@ pub struct Columns {
     rows: Vec<Row>,
     /// For each row, its spans: from this place to that of the next row.
     starts: Vec<usize>,
-    kinds: Vec<Kind>,
+    kinds: Vec<SpanKind>,
     /// The offset of the first column.
     offset: usize,
     moves: usize,
@@ -96,9 +96,10 @@ impl Columns {
 
     /// Returns the timeline that was packed.
     pub fn timeline(&self) -> Timeline {
-        let spans = Reader::new(&self.bytes[self.offset..], SPANS, self.len());
+        let spans = ColumnReader::new(&self.bytes[self.offset..], SPANS, self.len());
         let each: usize = SPANS.iter().map(|(_, width)| width).sum();
-        let moves = Reader::new(&self.bytes[self.offset + self.len() * each..], MOVES, self.moves);
+        let moves =
+            ColumnReader::new(&self.bytes[self.offset + self.len() * each..], MOVES, self.moves);
         let of_row = |row: usize| (self.starts[row]..self.starts[row + 1]).map(move |at| (row, at));
         let all = (0..self.rows.len()).flat_map(of_row);
         let mut all: Vec<Span> = all.map(|(row, at)| self.span(&spans, row, at)).collect();
@@ -115,7 +116,7 @@ impl Columns {
         Timeline { rows: self.rows.clone(), spans: all, moves, cut_off: false }
     }
 
-    fn span(&self, spans: &Reader<6>, row: usize, at: usize) -> Span {
+    fn span(&self, spans: &ColumnReader<6>, row: usize, at: usize) -> Span {
         let kind = self.kinds[spans.word(4, at) as usize].clone();
         let id = spans.float(3, at);
         Span {
@@ -146,11 +147,11 @@ fn sorted(spans: &[Span]) -> Vec<&Span> {
 }
 
 /// Returns the different kinds of spans, and the numbers of each span.
-fn number_kinds(spans: &[&Span]) -> (Vec<Kind>, Vec<SpanNumbers>) {
-    let mut places: FxHashMap<Kind, u32> = FxHashMap::default();
+fn number_kinds(spans: &[&Span]) -> (Vec<SpanKind>, Vec<SpanNumbers>) {
+    let mut places: FxHashMap<SpanKind, u32> = FxHashMap::default();
     let mut kinds = Vec::new();
     let numbers = spans.iter().map(|span| {
-        let kind = Kind {
+        let kind = SpanKind {
             name: span.name.clone(),
             colour: span.colour,
             session: span.session,
@@ -185,7 +186,7 @@ fn row_header((row, start): (&Row, &usize)) -> Value {
     json!({ "part": part, "name": row.name, "start": start })
 }
 
-fn kind_header(kind: &Kind) -> Value {
+fn kind_header(kind: &SpanKind) -> Value {
     json!({
         "name": &*kind.name, "colour": kind.colour as usize, "session": kind.session,
         "session_name": kind.session_name.as_deref(), "steps": kind.steps.as_deref(),
@@ -226,11 +227,11 @@ fn write<const WIDTH: usize>(bytes: &mut Vec<u8>, values: impl Iterator<Item = [
 }
 
 /// Reads columns, by their place among them.
-struct Reader<'a, const COLUMNS: usize> {
+struct ColumnReader<'a, const COLUMNS: usize> {
     columns: [&'a [u8]; COLUMNS],
 }
 
-impl<'a, const COLUMNS: usize> Reader<'a, COLUMNS> {
+impl<'a, const COLUMNS: usize> ColumnReader<'a, COLUMNS> {
     fn new(bytes: &'a [u8], widths: [(&str, usize); COLUMNS], count: usize) -> Self {
         let mut rest = bytes;
         let columns = widths.map(|(_, width)| {
@@ -238,7 +239,7 @@ impl<'a, const COLUMNS: usize> Reader<'a, COLUMNS> {
             rest = after;
             column
         });
-        Reader { columns }
+        ColumnReader { columns }
     }
 
     fn float(&self, column: usize, at: usize) -> f64 {

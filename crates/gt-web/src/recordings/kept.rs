@@ -16,7 +16,7 @@ const COUNT: usize = 8;
 const BYTES: usize = 128 << 20;
 
 /// What a recording has led to.
-pub struct Outcome {
+pub struct RecordingOutcome {
     pub columns: Arc<Columns>,
     /// The number of lost events.
     pub dropped: u64,
@@ -26,7 +26,7 @@ pub struct Outcome {
 
 /// All recordings, oldest first.
 #[derive(Default)]
-pub struct Kept {
+pub struct KeptRecordings {
     all: Mutex<List>,
     is_stopping: AtomicBool,
 }
@@ -34,10 +34,10 @@ pub struct Kept {
 #[derive(Default)]
 struct List {
     last: u64,
-    recordings: VecDeque<Recording>,
+    recordings: VecDeque<KeptRecording>,
 }
 
-struct Recording {
+struct KeptRecording {
     number: u64,
     asked: RecordingRequest,
     begun: Instant,
@@ -47,24 +47,24 @@ struct Recording {
 enum State {
     /// It has recorded this many events so far.
     Running(Arc<AtomicUsize>),
-    Ready(Outcome),
+    Ready(RecordingOutcome),
     Failed(String),
 }
 
-impl Kept {
+impl KeptRecordings {
     /// Begins a recording, unless one runs.
-    pub fn begin(self: &Arc<Kept>, asked: RecordingRequest) -> Option<Running> {
+    pub fn begin(self: &Arc<KeptRecordings>, asked: RecordingRequest) -> Option<RunningRecording> {
         let mut all = self.lock();
-        let is_running = |of: &Recording| matches!(of.state, State::Running(_));
+        let is_running = |of: &KeptRecording| matches!(of.state, State::Running(_));
         if all.recordings.iter().any(is_running) {
             return None;
         }
         all.last += 1;
         let (number, events) = (all.last, Arc::new(AtomicUsize::new(0)));
         let state = State::Running(events.clone());
-        all.recordings.push_back(Recording { number, asked, begun: Instant::now(), state });
+        all.recordings.push_back(KeptRecording { number, asked, begun: Instant::now(), state });
         all.limit();
-        Some(Running { kept: self.clone(), number, events })
+        Some(RunningRecording { kept: self.clone(), number, events })
     }
 
     /// Ends the recording that runs.
@@ -89,7 +89,7 @@ impl Kept {
     /// Returns the recordings, newest first.
     pub fn list(&self) -> Value {
         let all = self.lock();
-        let each: Vec<Value> = all.recordings.iter().rev().map(Recording::describe).collect();
+        let each: Vec<Value> = all.recordings.iter().rev().map(KeptRecording::describe).collect();
         json!({ "recordings": each })
     }
 
@@ -109,7 +109,7 @@ impl Kept {
 impl List {
     /// Forgets the oldest recordings that exceed the limits.
     fn limit(&mut self) {
-        let bytes = |of: &Recording| match &of.state {
+        let bytes = |of: &KeptRecording| match &of.state {
             State::Ready(outcome) => outcome.columns.bytes().len(),
             _ => 0,
         };
@@ -121,7 +121,7 @@ impl List {
     }
 }
 
-impl Recording {
+impl KeptRecording {
     fn describe(&self) -> Value {
         let RecordingRequest { seconds, session } = self.asked;
         let age = self.begun.elapsed().as_secs_f64();
@@ -131,7 +131,7 @@ impl Recording {
             State::Running(events) => {
                 json!({ "state": "recording", "events": events.load(Ordering::Relaxed) })
             }
-            State::Ready(Outcome { columns, dropped, ended }) => json!({
+            State::Ready(RecordingOutcome { columns, dropped, ended }) => json!({
                 "state": "ready", "events": columns.len(), "bytes": columns.bytes().len(),
                 "dropped": dropped, "ended": ended,
             }),
@@ -145,13 +145,13 @@ impl Recording {
 }
 
 /// A recording that runs. It has failed if it is dropped before its end.
-pub struct Running {
-    kept: Arc<Kept>,
+pub struct RunningRecording {
+    kept: Arc<KeptRecordings>,
     number: u64,
     events: Arc<AtomicUsize>,
 }
 
-impl Running {
+impl RunningRecording {
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -163,13 +163,13 @@ impl Running {
     }
 
     /// Ends it.
-    pub fn finish(&self, outcome: Result<Outcome, String>) {
+    pub fn finish(&self, outcome: Result<RecordingOutcome, String>) {
         let state = outcome.map_or_else(State::Failed, State::Ready);
         self.kept.finish(self.number, state);
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRecording {
     fn drop(&mut self) {
         let mut all = self.kept.lock();
         let mut own = all.recordings.iter_mut().filter(|of| of.number == self.number);
@@ -188,13 +188,13 @@ mod tests {
 
     const ASKED: RecordingRequest = RecordingRequest { seconds: 1, session: None };
 
-    fn outcome() -> Outcome {
+    fn outcome() -> RecordingOutcome {
         let recorded = Recorded { events: 0, dropped: 0, title: "x".into(), ended: None };
         let columns = Arc::new(Columns::of(&Timeline::default(), &recorded, None));
-        Outcome { columns, dropped: 0, ended: None }
+        RecordingOutcome { columns, dropped: 0, ended: None }
     }
 
-    fn numbers(kept: &Kept) -> Vec<u64> {
+    fn numbers(kept: &KeptRecordings) -> Vec<u64> {
         let list = kept.list();
         let each = list["recordings"].as_array().unwrap().iter();
         each.map(|of| of["number"].as_u64().unwrap()).collect()
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn one_runs_at_a_time_and_the_newest_are_kept() {
-        let kept = Arc::new(Kept::default());
+        let kept = Arc::new(KeptRecordings::default());
         for _ in 0..COUNT + 3 {
             let running = kept.begin(ASKED).unwrap();
             assert!(kept.begin(ASKED).is_none());
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn one_that_is_not_completed_has_failed() {
-        let kept = Arc::new(Kept::default());
+        let kept = Arc::new(KeptRecordings::default());
         drop(kept.begin(ASKED).unwrap());
         assert_eq!(kept.list()["recordings"][0]["state"], "failed");
         let running = kept.begin(ASKED).unwrap();

@@ -24,8 +24,8 @@ use tokio::sync::Semaphore;
 use crate::acting::json;
 use crate::body;
 use columns::Columns;
-use kept::{Kept, Outcome, Running};
-use recorder::Recorder;
+use kept::{KeptRecordings, RecordingOutcome, RunningRecording};
+use recorder::EventRecorder;
 use request::RecordingRequest;
 
 /// The path of recordings; each has its number, and `.json`, below it.
@@ -42,8 +42,8 @@ pub fn is_start(method: &Method, uri: &Uri) -> bool {
 
 /// The recordings of one page, until it is dropped.
 pub struct Recordings {
-    recorder: Arc<dyn Recorder>,
-    kept: Arc<Kept>,
+    recorder: Arc<dyn EventRecorder>,
+    kept: Arc<KeptRecordings>,
     downloads: Arc<Semaphore>,
 }
 
@@ -61,9 +61,9 @@ impl Drop for Recordings {
 
 impl Recordings {
     /// The recordings that a recorder makes.
-    pub fn new(recorder: Arc<dyn Recorder>) -> Recordings {
+    pub fn new(recorder: Arc<dyn EventRecorder>) -> Recordings {
         let downloads = Arc::new(Semaphore::new(DOWNLOADS));
-        Recordings { recorder, kept: Arc::new(Kept::default()), downloads }
+        Recordings { recorder, kept: Arc::new(KeptRecordings::default()), downloads }
     }
 
     /// Returns the recordings, newest first, with their states.
@@ -131,10 +131,10 @@ impl Recordings {
 }
 
 fn run(
-    recorder: &dyn Recorder,
+    recorder: &dyn EventRecorder,
     asked: RecordingRequest,
-    running: &Running,
-) -> Result<Outcome, String> {
+    running: &RunningRecording,
+) -> Result<RecordingOutcome, String> {
     let (timeline, recorded) =
         recorder.record(Duration::from_secs(asked.seconds), &mut |count| running.advance(count))?;
     if timeline.spans.is_empty() {
@@ -142,5 +142,9 @@ fn run(
         return Err(format!("there were no events\n  hint: {hint}"));
     }
     let columns = Columns::of(&timeline, &recorded, asked.session);
-    Ok(Outcome { columns: Arc::new(columns), dropped: recorded.dropped, ended: recorded.ended })
+    Ok(RecordingOutcome {
+        columns: Arc::new(columns),
+        dropped: recorded.dropped,
+        ended: recorded.ended,
+    })
 }

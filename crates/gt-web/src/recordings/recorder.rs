@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use gt_tools::find::WatchTarget;
 use gt_tools::timeline::Timeline;
-use gt_tools::trace::{Limits, Recorded, record_timeline};
+use gt_tools::trace::{Recorded, RecordingLimits, record_timeline};
 
 /// The most events of a recording.
 pub const EVENTS: usize = 1_000_000;
 
 /// Records what a dispatcher does.
-pub trait Recorder: Send + Sync + 'static {
+pub trait EventRecorder: Send + Sync + 'static {
     /// Records for a time.
     ///
     /// `go_on` is called several times a second with the number of events so far; a false result
@@ -28,13 +28,13 @@ pub trait Recorder: Send + Sync + 'static {
 /// Records a dispatcher by a connection of its own for each recording.
 pub struct DispatcherRecorder(pub WatchTarget);
 
-impl Recorder for DispatcherRecorder {
+impl EventRecorder for DispatcherRecorder {
     fn record(
         &self,
         duration: Duration,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<(Timeline, Recorded), String> {
-        let limits = Limits { duration, events: EVENTS };
+        let limits = RecordingLimits { duration, events: EVENTS };
         record_timeline(&self.0, limits, &mut |count| !go_on(count))
             .map_err(|error| error.to_string())
     }
