@@ -39,6 +39,7 @@ const FILES: &[(&str, &str, &[u8])] = &files![
     SCRIPT "timeline/draw.js",
     SCRIPT "timeline/gestures.js",
     SCRIPT "timeline/lanes.js",
+    SCRIPT "timeline/overview.js",
     SCRIPT "timeline/pick.js",
     SCRIPT "timeline/range.js",
     SCRIPT "timeline/record.js",

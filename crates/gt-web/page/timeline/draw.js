@@ -20,6 +20,10 @@ const LABELLED = 26;
 const TALL = 13;
 /** The most arrows; with more moves in sight, none is drawn. */
 const ARROWS = 300;
+/** The least distance of times on the axis, in pixels. */
+const APART = 110;
+/** The ring of the focus, in pixels. */
+const EDGE = 4;
 /** The height of the axis. */
 export const AXIS = 22;
 
@@ -53,6 +57,14 @@ function hex(text) {
 /** Returns a pixel of an image: red is its lowest byte. */
 function word([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** Gives a canvas a size in the pixels of the page: screens may have several for each. */
+export function resize(canvas, width, height) {
+  canvas.width = Math.round(width * devicePixelRatio);
+  canvas.height = Math.round(height * devicePixelRatio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
 }
 
 /** Draws recordings on one canvas; a `place` is the area of spans: x, y, width and height. */
@@ -181,7 +193,7 @@ export class Painter {
   /** Draws the axis with its lines down to `bottom`. */
   axis(range, place, bottom) {
     const { context } = this;
-    const { times, step } = ticks(range.from, range.to, place.width / 110);
+    const { times, step } = ticks(range.from, range.to, place.width / APART);
     context.textAlign = 'center';
     for (const time of times) {
       const x = Math.round(place.x + ((time - range.from) / range.width) * place.width) + 0.5;
@@ -190,7 +202,7 @@ export class Painter {
       const text = moment(time, step);
       const half = (text.length * LETTER) / 2;
       context.fillStyle = this.theme.dim;
-      if (x - half > place.x && x + half < place.x + place.width) context.fillText(text, x, AXIS / 2 - 1);
+      context.fillText(text, Math.min(Math.max(x, place.x + half), place.x + place.width - half - EDGE), AXIS / 2 - 1);
     }
     context.textAlign = 'left';
   }

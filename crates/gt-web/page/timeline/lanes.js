@@ -3,27 +3,31 @@
 import { element, setText } from '../elements.js';
 import { percent } from '../words.js';
 import { facts, length } from './describe.js';
-import { AXIS, Painter, theme } from './draw.js';
+import { AXIS, Painter, resize, theme } from './draw.js';
 import { FACTOR, react } from './gestures.js';
+import { overview } from './overview.js';
 import { at } from './pick.js';
 import { Range } from './range.js';
 
-/** The heights of a row, of all rows that are seen at a time, and of the overview, in pixels. */
+/** The heights of a row, and of all rows that are seen at a time, in pixels. */
 const ROW = { least: 20, most: 56 };
 const SEEN = 520;
-const OVERVIEW = 44;
 /** The width of the names of rows, at most and as a part of the whole. */
 const NAMES = 170;
 const NAMES_PART = 0.27;
 const MARGIN = 6;
 /** Rows of this height have a second line of text. */
-const TWO_LINES = 28;
+const TWO_LINES = 34;
 /** The width of a pointer, in pixels. */
 const POINTER = 3;
 /** A span that keys select is at least so wide afterwards, as a part of what is seen. */
 const SELECTED = 0.02;
 
 const KEYS = 'Keys: left and right move, + and - zoom, 0 shows all; up and down choose a row, comma and period the span before and after it, Enter zooms to it.';
+
+/** One drawing is seen at a time; those before it, with their recordings, are to be forgotten. */
+let latest = null;
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => latest?.());
 
 /** Makes the drawing; `changed` is called when what is seen has changed. */
 export function lanes(changed) {
@@ -32,7 +36,7 @@ export function lanes(changed) {
   });
   const spacer = element('div', {}, canvas);
   const scrolled = element('div', { class: 'lanes' }, spacer);
-  const overview = element('canvas', { class: 'overview', 'aria-hidden': 'true' });
+  const whole = overview(() => ({ recording, range, ...area() }), () => draw(true));
   const details = element('p', { class: 'span-details', 'aria-live': 'polite' });
   const keys = element('p', { class: 'summary', id: 'timeline-keys' }, `${KEYS} A wheel or two fingers zoom as well, dragging moves.`);
   const button = (title, press) => {
@@ -47,10 +51,9 @@ export function lanes(changed) {
     button('Zoom in', () => range?.zoom(FACTOR)), button('Zoom out', () => range?.zoom(1 / FACTOR)),
     button('Show all', () => range?.show(0, range.length)),
     button('Earlier', () => range?.pan(-range.width / 2)), button('Later', () => range?.pan(range.width / 2)));
-  const node = element('div', { class: 'timeline' }, controls, overview, scrolled, details, keys);
+  const node = element('div', { class: 'timeline' }, controls, whole.node, scrolled, details, keys);
 
   const painter = new Painter(canvas.getContext('2d', { alpha: false }));
-  const small = new Painter(document.createElement('canvas').getContext('2d', { alpha: false }));
   let recording = null;
   let range = null;
   let chosen = null;
@@ -67,18 +70,12 @@ export function lanes(changed) {
     if (!recording || width === 0) return;
     const count = recording.rows.length;
     const row = Math.min(Math.max((SEEN - AXIS) / count, ROW.least), ROW.most);
-    const whole = AXIS + row * count + 2;
-    size = { width, height: Math.min(whole, SEEN), row, names: Math.min(NAMES, width * NAMES_PART) };
-    spacer.style.height = `${whole}px`;
+    const all = AXIS + row * count + 2;
+    size = { width, height: Math.min(all, SEEN), row, names: Math.min(NAMES, width * NAMES_PART) };
+    spacer.style.height = `${all}px`;
     scrolled.style.height = `${size.height}px`;
-    const ratio = devicePixelRatio;
-    for (const [of, height] of [[canvas, size.height], [overview, OVERVIEW], [small.context.canvas, OVERVIEW]]) {
-      of.width = Math.round(width * ratio);
-      of.height = Math.round(height * ratio);
-      of.style.width = `${width}px`;
-      of.style.height = `${height}px`;
-    }
-    drawSmall();
+    resize(canvas, width, size.height);
+    whole.measure(width);
     draw();
   }
 
@@ -90,7 +87,7 @@ export function lanes(changed) {
     requestAnimationFrame(() => {
       isDue = false;
       paint();
-      paintOverview();
+      whole.paint(painter.theme);
     });
   }
 
@@ -109,20 +106,27 @@ export function lanes(changed) {
     context.beginPath();
     context.rect(0, AXIS, size.width, size.height - AXIS);
     context.clip();
+    for (const row of rows) name(row, rowTop(row.place) + size.row / 2);
+    context.beginPath();
+    context.rect(place.x, AXIS, place.width, size.height - AXIS);
+    context.clip();
     painter.rows(rows, range, (row) => ({ ...place, y: rowTop(row.place) + size.row * 0.1 }));
-    for (const row of rows) {
-      const y = rowTop(row.place) + size.row * 0.1;
-      context.fillStyle = row === chosen?.row ? painter.theme.accent : painter.theme.text;
-      const isTall = place.height > TWO_LINES;
-      context.fillText(fitted(row.name), MARGIN, y + place.height / 2 - (isTall ? 6 : 0));
-      if (isTall) {
-        context.fillStyle = painter.theme.dim;
-        context.fillText(fitted(`${row.part}, ${percent(row.busy)} busy`), MARGIN, y + place.height / 2 + 7);
-      }
-    }
     for (const of of [chosen, pointed]) if (of?.span !== undefined) outline(of, place);
     painter.moves(range, place, (row) => rowTop(row) + size.row / 2);
     context.restore();
+  }
+
+  /** Draws the name of a row. */
+  function name(row, middle) {
+    const { context } = painter;
+    const isTall = size.row > TWO_LINES;
+    context.fillStyle = row === chosen?.row ? painter.theme.accent : painter.theme.text;
+    context.fillText(fitted(row.name), MARGIN, middle - (isTall ? 6 : 0));
+    if (!isTall) return;
+    context.fillStyle = painter.theme.dim;
+    const busy = `${percent(row.busy)} busy`;
+    const both = `${row.part}, ${busy}`;
+    context.fillText(both === fitted(both) ? both : busy, MARGIN, middle + 7);
   }
 
   function outline({ span, row }, place) {
@@ -137,31 +141,6 @@ export function lanes(changed) {
   function fitted(text) {
     const room = Math.floor((size.names - 2 * MARGIN) / 6.1);
     return text.length > room ? `${text.slice(0, room - 1)}…` : text;
-  }
-
-  /** Draws all rows without their texts, once: the window over them moves. */
-  function drawSmall() {
-    small.begin(size.width, OVERVIEW, devicePixelRatio);
-    const row = OVERVIEW / recording.rows.length;
-    const whole = new Range(recording.length);
-    const place = (of) => ({ ...area(), y: of.place * row, height: Math.max(row * 0.85, 1) });
-    small.rows(recording.rows, whole, place);
-  }
-
-  function paintOverview() {
-    const context = overview.getContext('2d');
-    const ratio = devicePixelRatio;
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.drawImage(small.context.canvas, 0, 0);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const { x, width } = area();
-    const [from, to] = [range.from, range.to].map((time) => x + (time / range.length) * width);
-    context.fillStyle = painter.theme.accent;
-    context.globalAlpha = 0.25;
-    context.fillRect(from, 0, Math.max(to - from, 2), OVERVIEW);
-    context.globalAlpha = 1;
-    context.fillRect(from, 0, 2, OVERVIEW);
-    context.fillRect(Math.max(to - 2, from), 0, 2, OVERVIEW);
   }
 
   /** Describes what is pointed at, or else what is chosen. */
@@ -261,40 +240,27 @@ export function lanes(changed) {
     scroll: (pixels) => { scrolled.scrollTop += pixels; },
     key,
   });
-  const moveWindow = (event) => {
-    if (!range || event.buttons === 0) return;
-    const { x, width } = area();
-    const middle = ((event.clientX - overview.getBoundingClientRect().left - x) / width) * range.length;
-    range.show(middle - range.width / 2, middle + range.width / 2);
-    draw(true);
-  };
-  overview.addEventListener('pointerdown', (event) => {
-    overview.setPointerCapture(event.pointerId);
-    moveWindow(event);
-  });
-  overview.addEventListener('pointermove', moveWindow);
   scrolled.addEventListener('scroll', () => draw());
   new ResizeObserver(measure).observe(scrolled);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => recolour());
 
   /** Draws with other colours: those of the theme, or of another highlight. */
   function recolour() {
     if (!recording) return;
-    for (const each of [painter, small]) {
-      each.use(theme());
-      each.take(recording);
-    }
-    drawSmall();
+    painter.use(theme());
+    painter.take(recording);
+    whole.take(recording);
     draw();
   }
 
   function show(given) {
     [recording, range, chosen, pointed] = [given, new Range(given.length), null, null];
-    for (const each of [painter, small]) each.take(recording);
+    painter.take(recording);
+    whole.take(recording);
     describe();
     measure();
     changed();
   }
 
+  latest = recolour;
   return { node, show, recolour, zoomTo, range: () => range, seen: () => length(range.width) };
 }

@@ -126,8 +126,13 @@ function make(argument) {
       setText(said, answer?.status === 404 ? `Recording ${number} is not kept any more.` : 'The recording could not be loaded.');
       return;
     }
-    recording = decode(await answer.arrayBuffer());
+    const content = await answer.arrayBuffer().catch(() => null);
     if (!node.isConnected) return;
+    if (!content) {
+      setText(said, 'The recording could not be loaded.');
+      return;
+    }
+    recording = decode(content);
     setText(said, '');
     file.href = `/recordings/${number}.json`;
     whole.hidden = false;

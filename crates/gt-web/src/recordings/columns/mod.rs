@@ -3,15 +3,17 @@
 //! Little-endian: the header's length in bytes (u32), the header (JSON, padded with spaces to a
 //! multiple of 8), then one column after the other, those of 8 bytes a value first. The header has
 //! what all spans share: rows, and the kinds of spans, as their names and texts recur. Spans are
-//! sorted by row, then by beginning, and those that hold others come first.
+//! sorted by row, then by beginning, and those that hold others come first. [`reading`] is the way back.
+
+mod reading;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use gt_tools::timeline::{Colour, Move, Party, Row, Span, Timeline};
 use gt_tools::trace::Recorded;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
-
-use std::sync::Arc;
 
 /// What a browser takes instead of the number of an instruction, if there is none.
 const NO_ID: f64 = -1.0;
@@ -26,17 +28,6 @@ struct SpanKind {
     steps: Option<Arc<str>>,
     lines: Option<Arc<str>>,
     failed: bool,
-}
-
-/// The numbers of one span.
-#[derive(Clone, Copy)]
-struct SpanNumbers {
-    begin: f64,
-    end: f64,
-    bytes: u64,
-    id: Option<u64>,
-    kind: u32,
-    count: u32,
 }
 
 /// A timeline in the form that browsers read.
@@ -78,7 +69,8 @@ impl Columns {
         });
         let mut bytes = framed(&header);
         let offset = bytes.len();
-        write_spans(&mut bytes, &numbers);
+        bytes.reserve_exact(spans.len() * width(&SPANS) + moves.len() * width(&MOVES));
+        write_spans(&mut bytes, &spans, &numbers);
         write_moves(&mut bytes, &moves);
         let (rows, moves) = (timeline.rows.clone(), moves.len());
         Columns { bytes: bytes.into(), rows, starts, kinds, offset, moves }
@@ -93,48 +85,11 @@ impl Columns {
     pub fn len(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
+}
 
-    /// Returns the timeline that was packed.
-    pub fn timeline(&self) -> Timeline {
-        let spans = ColumnReader::new(&self.bytes[self.offset..], SPANS, self.len());
-        let each: usize = SPANS.iter().map(|(_, width)| width).sum();
-        let moves =
-            ColumnReader::new(&self.bytes[self.offset + self.len() * each..], MOVES, self.moves);
-        let of_row = |row: usize| (self.starts[row]..self.starts[row + 1]).map(move |at| (row, at));
-        let all = (0..self.rows.len()).flat_map(of_row);
-        let mut all: Vec<Span> = all.map(|(row, at)| self.span(&spans, row, at)).collect();
-        all.sort_by(|a, b| a.begin.total_cmp(&b.begin));
-        let moved = |at| Move {
-            sent: moves.float(0, at),
-            received: moves.float(1, at),
-            bytes: moves.float(2, at) as u64,
-            from: moves.word(3, at) as usize,
-            to: moves.word(4, at) as usize,
-            transfer: at as u64,
-        };
-        let moves = (0..self.moves).map(moved).collect();
-        Timeline { rows: self.rows.clone(), spans: all, moves, cut_off: false }
-    }
-
-    fn span(&self, spans: &ColumnReader<6>, row: usize, at: usize) -> Span {
-        let kind = self.kinds[spans.word(4, at) as usize].clone();
-        let id = spans.float(3, at);
-        Span {
-            row,
-            begin: spans.float(0, at),
-            end: spans.float(1, at),
-            colour: kind.colour,
-            name: kind.name,
-            id: (id >= 0.0).then_some(id as u64),
-            count: u64::from(spans.word(5, at)),
-            bytes: spans.float(2, at) as u64,
-            session: kind.session,
-            session_name: kind.session_name,
-            steps: kind.steps,
-            lines: kind.lines,
-            failed: kind.failed,
-        }
-    }
+/// Returns the bytes of one row of a table.
+fn width(columns: &[(&str, usize)]) -> usize {
+    columns.iter().map(|(_, width)| width).sum()
 }
 
 fn sorted(spans: &[Span]) -> Vec<&Span> {
@@ -146,8 +101,8 @@ fn sorted(spans: &[Span]) -> Vec<&Span> {
     sorted
 }
 
-/// Returns the different kinds of spans, and the numbers of each span.
-fn number_kinds(spans: &[&Span]) -> (Vec<SpanKind>, Vec<SpanNumbers>) {
+/// Returns the different kinds of spans, and the place of that of each span among them.
+fn number_kinds(spans: &[&Span]) -> (Vec<SpanKind>, Vec<u32>) {
     let mut places: FxHashMap<SpanKind, u32> = FxHashMap::default();
     let mut kinds = Vec::new();
     let numbers = spans.iter().map(|span| {
@@ -160,18 +115,10 @@ fn number_kinds(spans: &[&Span]) -> (Vec<SpanKind>, Vec<SpanNumbers>) {
             lines: span.lines.clone(),
             failed: span.failed,
         };
-        let place = *places.entry(kind).or_insert_with_key(|kind| {
+        *places.entry(kind).or_insert_with_key(|kind| {
             kinds.push(kind.clone());
             kinds.len() as u32 - 1
-        });
-        SpanNumbers {
-            begin: span.begin,
-            end: span.end,
-            bytes: span.bytes,
-            id: span.id,
-            kind: place,
-            count: u32::try_from(span.count).unwrap_or(u32::MAX),
-        }
+        })
     });
     let numbers = numbers.collect();
     (kinds, numbers)
@@ -197,7 +144,7 @@ fn kind_header(kind: &SpanKind) -> Value {
 /// Returns the header with its length. Columns then begin at a multiple of 8, as views of them must.
 fn framed(header: &Value) -> Vec<u8> {
     let mut text = header.to_string();
-    while (4 + text.len()) % 8 != 0 {
+    while !(4 + text.len()).is_multiple_of(8) {
         text.push(' ');
     }
     let mut bytes = (text.len() as u32).to_le_bytes().to_vec();
@@ -205,13 +152,15 @@ fn framed(header: &Value) -> Vec<u8> {
     bytes
 }
 
-fn write_spans(bytes: &mut Vec<u8>, spans: &[SpanNumbers]) {
+fn write_spans(bytes: &mut Vec<u8>, spans: &[&Span], kinds: &[u32]) {
+    let id = |of: &Span| of.id.map_or(NO_ID, |id| id as f64);
+    let count = |of: &Span| u32::try_from(of.count).unwrap_or(u32::MAX);
     write(bytes, spans.iter().map(|of| of.begin.to_le_bytes()));
     write(bytes, spans.iter().map(|of| of.end.to_le_bytes()));
     write(bytes, spans.iter().map(|of| (of.bytes as f64).to_le_bytes()));
-    write(bytes, spans.iter().map(|of| of.id.map_or(NO_ID, |id| id as f64).to_le_bytes()));
-    write(bytes, spans.iter().map(|of| of.kind.to_le_bytes()));
-    write(bytes, spans.iter().map(|of| of.count.to_le_bytes()));
+    write(bytes, spans.iter().map(|of| id(of).to_le_bytes()));
+    write(bytes, kinds.iter().map(|kind| kind.to_le_bytes()));
+    write(bytes, spans.iter().map(|of| count(of).to_le_bytes()));
 }
 
 fn write_moves(bytes: &mut Vec<u8>, moves: &[&Move]) {
@@ -224,35 +173,6 @@ fn write_moves(bytes: &mut Vec<u8>, moves: &[&Move]) {
 
 fn write<const WIDTH: usize>(bytes: &mut Vec<u8>, values: impl Iterator<Item = [u8; WIDTH]>) {
     values.for_each(|value| bytes.extend_from_slice(&value));
-}
-
-/// Reads columns, by their place among them.
-struct ColumnReader<'a, const COLUMNS: usize> {
-    columns: [&'a [u8]; COLUMNS],
-}
-
-impl<'a, const COLUMNS: usize> ColumnReader<'a, COLUMNS> {
-    fn new(bytes: &'a [u8], widths: [(&str, usize); COLUMNS], count: usize) -> Self {
-        let mut rest = bytes;
-        let columns = widths.map(|(_, width)| {
-            let (column, after) = rest.split_at(width * count);
-            rest = after;
-            column
-        });
-        ColumnReader { columns }
-    }
-
-    fn float(&self, column: usize, at: usize) -> f64 {
-        let mut value = [0; 8];
-        value.copy_from_slice(&self.columns[column][8 * at..8 * at + 8]);
-        f64::from_le_bytes(value)
-    }
-
-    fn word(&self, column: usize, at: usize) -> u32 {
-        let mut value = [0; 4];
-        value.copy_from_slice(&self.columns[column][4 * at..4 * at + 4]);
-        u32::from_le_bytes(value)
-    }
 }
 
 #[cfg(test)]
