@@ -25,16 +25,21 @@ pub struct RecordingOutcome {
 }
 
 /// All recordings, oldest first.
-#[derive(Default)]
 pub struct KeptRecordings {
     all: Mutex<List>,
     is_stopping: AtomicBool,
 }
 
-#[derive(Default)]
 struct List {
     last: u64,
     recordings: VecDeque<KeptRecording>,
+    bytes_max: usize,
+}
+
+impl Default for KeptRecordings {
+    fn default() -> KeptRecordings {
+        KeptRecordings::with_limit(BYTES)
+    }
 }
 
 struct KeptRecording {
@@ -52,6 +57,12 @@ enum State {
 }
 
 impl KeptRecordings {
+    /// No recordings; those that are added have at most `bytes_max` bytes together.
+    fn with_limit(bytes_max: usize) -> KeptRecordings {
+        let all = Mutex::new(List { last: 0, recordings: VecDeque::new(), bytes_max });
+        KeptRecordings { all, is_stopping: AtomicBool::new(false) }
+    }
+
     /// Begins a recording, unless one runs.
     pub fn begin(self: &Arc<KeptRecordings>, asked: RecordingRequest) -> Option<RunningRecording> {
         let mut all = self.lock();
@@ -114,7 +125,8 @@ impl List {
             _ => 0,
         };
         while self.recordings.len() > COUNT
-            || self.recordings.len() > 1 && self.recordings.iter().map(bytes).sum::<usize>() > BYTES
+            || self.recordings.len() > 1
+                && self.recordings.iter().map(bytes).sum::<usize>() > self.bytes_max
         {
             self.recordings.pop_front();
         }
@@ -213,6 +225,18 @@ mod tests {
         assert!(kept.columns(3).is_none() && kept.columns(4).is_some());
         kept.remove(last);
         assert!(kept.columns(last).is_none());
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_for_the_bytes_of_the_newest() {
+        let each = outcome().columns.bytes().len();
+        for (bytes_max, expected) in [(3 * each, vec![4, 3, 2]), (each / 2, vec![4])] {
+            let kept = Arc::new(KeptRecordings::with_limit(bytes_max));
+            for _ in 0..4 {
+                kept.begin(ASKED).unwrap().finish(Ok(outcome()));
+            }
+            assert_eq!(numbers(&kept), expected);
+        }
     }
 
     #[test]
