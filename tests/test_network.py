@@ -14,6 +14,8 @@ from processes import (
     HONOUR_CTRL_C,
     cluster,
     embedded_only,
+    program,
+    run_gt,
     run_program,
     run_python,
     start_program,
@@ -236,26 +238,15 @@ def test_keys_prove_the_names_of_users(tmp_path):
         assert re.fullmatch(r"1.0 \['-c ada@\S+ #1'\]\n", done.stdout), done
         forged = client(address, names, GT_KEY=ada.replace("ada:vision", "bob:vision"))
         assert forged.returncode == 1 and "does not prove that its user is 'bob'" in forged.stderr
-        watching = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "gt",
-                "trace",
-                "-s",
-                "1",
-                "--host",
-                "localhost",
-                "--port",
-                address.split(":")[1],
-            ],
-            env={**os.environ, "GT_KEY": ada},
-            capture_output=True,
-            text=True,
-            timeout=30,
-            cwd=tmp_path,
-        )
-        assert watching.returncode == 1 and "the key is a user's" in watching.stderr, watching
+        bob = make("--user", "bob", "--of-file", "-", key=cluster_key).stdout.strip()
+        with program(address, GT_KEY=ada), program(address, GT_KEY=bob):
+            for key, sees_bob in [(ada, False), (cluster_key, True)]:
+                options = ("-s", "1", "--port", address.split(":")[1], "-o", "trace.log")
+                done = run_gt("trace", *options, "--dir", str(tmp_path), GT_KEY=key)
+                assert (done.returncode, done.stderr) == (0, ""), done
+                log = (tmp_path / "trace.log").read_text()
+                # A user's key shows what that user's sessions do.
+                assert "ada@" in log and ("bob@" in log) == sees_bob, log[:400]
 
 
 def test_garbage_and_other_protocols_do_not_disturb_clients(served):

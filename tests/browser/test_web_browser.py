@@ -29,6 +29,7 @@ VIEWS = (
     "moves",
     "failures",
     "hour",
+    "timeline",
 )
 
 
@@ -122,7 +123,7 @@ def test_it_works_by_keyboard_on_phones_and_in_the_dark(new_tab, shown):
         assert desk.page.evaluate("location.hash || '#/mine'")
         assert desk.page.evaluate("document.activeElement.getAttribute('href')") == f"#/{view}"
     desk.page.keyboard.press("Enter")
-    desk.wait_until("document.activeElement.textContent === 'Last hour'")
+    desk.wait_until("document.activeElement.textContent === 'Timeline'")
     assert phone.complaints + desk.complaints == []
 
 

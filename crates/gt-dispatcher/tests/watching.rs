@@ -5,7 +5,7 @@ use std::time::Duration;
 use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
 use gt_ir::event::{Event, EventKind, Track};
 use gt_ir::message::{
-    ClientHello, ClientToServer, Goodbye, Hello, Named, OperatorHello, Reply, Role,
+    Badge, ClientHello, ClientToServer, Goodbye, Hello, Named, OperatorHello, Reply, Role,
     ServerToWatcher, WatcherHello, WatcherToServer, WorkerHello, WorkerToServer,
 };
 use gt_ir::status::{Report, Status};
@@ -144,6 +144,63 @@ fn names_of_clients_cannot_break_lines() {
     let (names, events, _) = world.watch(WATCHER);
     assert_eq!(events.len(), 1);
     assert_eq!(names[0].1, "anna _ [31mERROR #1");
+}
+
+fn badge(user: &str) -> Option<Box<Badge>> {
+    Some(Box::new(Badge { user: user.into(), team: String::new(), proof: [0; 32] }))
+}
+
+#[test]
+fn a_watcher_with_a_users_key_gets_the_events_of_that_user_alone() {
+    let mut world = World::new();
+    world.connect(WORKER, "w0");
+    let connect = |world: &mut World, number, badge: Option<Box<Badge>>| {
+        let peer = PeerId::client(number);
+        let hello = ClientHello { badge, ..ClientHello::new(SessionOrigin::new("train.py")) };
+        world.send(peer, Hello::Client(hello));
+        peer
+    };
+    let clients = [
+        connect(&mut world, 10, badge("ada")),
+        connect(&mut world, 11, badge("bob")),
+        connect(&mut world, 12, None),
+    ];
+    let hello = WatcherHello { badge: badge("ada"), ..WatcherHello::new("ada's") };
+    world.send(SLOW, Hello::Watcher(hello));
+    world.connect(WATCHER, "all");
+    assert!(world.watch(SLOW).1.is_empty() && world.watch(WATCHER).1.is_empty());
+    for (count, client) in clients.into_iter().enumerate() {
+        world.send(client, issue(count + 1));
+    }
+    let (_, events, _) = world.watch(WATCHER);
+    assert_eq!(events.len(), 1 + 2 + 3);
+    let own = events[0].session;
+    let (names, events, dropped) = world.watch(SLOW);
+    assert_eq!((events.len(), events[0].session, dropped), (1, own, 0));
+    let [(Named::Session(named), name)] = names.as_slice() else { panic!("{names:?}") };
+    assert!(*named == own && name.contains("ada"), "{names:?}");
+
+    // A session that begins later is hers from the next poll on, and bob's never.
+    let second = connect(&mut world, 13, badge("ada"));
+    connect(&mut world, 14, badge("bob"));
+    assert!(world.watch(SLOW).1.is_empty());
+    world.send(second, issue(5));
+    world.send(PeerId::client(14), issue(7));
+    let (_, events, _) = world.watch(SLOW);
+    assert_eq!(events.len(), 5);
+    assert!(events.iter().all(|event| event.session != own));
+}
+
+#[test]
+fn events_of_others_do_not_fill_the_queue_of_a_user() {
+    let mut world = World::new();
+    world.connect(CLIENT, "anna");
+    let hello = WatcherHello { badge: badge("ada"), ..WatcherHello::new("ada's") };
+    world.send(SLOW, Hello::Watcher(hello));
+    world.watch(SLOW);
+    (0..100).for_each(|_| drop(world.send(CLIENT, issue(1000))));
+    let (names, events, dropped) = world.watch(SLOW);
+    assert_eq!((names.len(), events.len(), dropped), (0, 0, 0));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! `gt sessions`, `gt published`.
 //!
 //! - [`find`]: finds the dispatcher to watch.
-//! - [`trace`]: records a dispatcher's events into a log.
+//! - [`trace`]: records a dispatcher's events, into a log or as a timeline.
 //! - [`timeline`]: reads a log as spans on rows; [`visualize`]: draws timelines.
 //! - [`top`]: the live view of a cluster; [`explain_wait`]: what a session waits for;
 //!   [`sessions`]: the sessions of a user; [`inspection`]: the details of one; [`published`]: what is

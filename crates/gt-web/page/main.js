@@ -14,9 +14,10 @@ import moves from './views/moves.js';
 import hot from './views/hot.js';
 import failures from './views/failures.js';
 import hour from './views/hour.js';
+import timeline from './views/timeline.js';
 
 /** Each view has a link of its own. `make` returns its element and a function that updates it. */
-const VIEWS = [mine, workers, sessions, users, published, hot, moves, failures, hour];
+const VIEWS = [mine, workers, sessions, users, published, hot, moves, failures, hour, timeline];
 
 const content = document.getElementById('content');
 const contact = document.getElementById('contact');
@@ -36,7 +37,7 @@ function wanted() {
   const [path, argument] = location.hash.replace(/^#\/?/, '').split('/');
   if (path === sessions.path && argument) return { view: session, within: sessions, argument };
   const view = VIEWS.find((of) => of.path === path) ?? mine;
-  return { view, within: view, argument: null };
+  return { view, within: view, argument: argument ?? null };
 }
 
 function show() {

@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::acting::{self, ActingRules};
 use crate::listen::ServedHosts;
+use crate::recordings;
 use crate::secret::{Secret, bearer, cookies_named, new_cookie};
 
 /// The time for which a wrong token is answered, one after the other.
@@ -87,6 +88,11 @@ impl AccessRules {
                 Admission::Granted if acting.may_act(headers) => Admission::Granted,
                 Admission::Granted if self.is_guess(acting, headers) => Admission::Wrong,
                 Admission::Granted => Admission::Watcher,
+                other => other,
+            },
+            // Readers record, too. Other sites do not, as they have no right origin.
+            (_, false) if recordings::is_start(method, uri) => match reader {
+                _ if !acting::is_from_page(headers) => Admission::Refused(StatusCode::FORBIDDEN),
                 other => other,
             },
             (_, false) => Admission::Refused(StatusCode::METHOD_NOT_ALLOWED),

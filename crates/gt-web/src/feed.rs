@@ -16,6 +16,7 @@ use gt_tools::top::{Model, json};
 use tokio::sync::watch;
 
 use crate::inspections::{Answers, Inspected, Questions};
+use crate::recordings::recorder::EventRecorder;
 
 /// How often a dispatcher is asked while there are readers.
 const EVERY: Duration = Duration::from_millis(500);
@@ -55,6 +56,9 @@ pub trait StatusSource: Send + 'static {
 
     /// What is watched, for display.
     fn title(&self) -> String;
+
+    /// Returns what records it.
+    fn recorder(&self) -> Arc<dyn EventRecorder>;
 
     /// The user whose sessions are shown first: by a key, empty for none, and by an account.
     fn reader(&self) -> (String, String);

@@ -8,7 +8,9 @@
 //! - [`listen`]: the address of the page. [`access`]: who may see it; `acting`: who may act;
 //!   [`secret`]: tokens and cookies.
 //! - [`actions`]: what operators do. `body`: bodies of requests.
-//! - [`feed`]: one watcher for all readers; [`inspections`]: its questions about single sessions. [`watched`]: the dispatcher that it watches.
+//! - [`recordings`]: what a cluster does for some seconds, as timelines.
+//! - [`feed`]: one watcher for all readers; [`inspections`]: its questions about single sessions.
+//!   [`watched`]: the dispatcher that it watches.
 //! - `server`: connections and their limits; `routes`: what is served at which path.
 //! - [`tunnel`]: connections to the server over the page's port.
 //! - `page`: the files of the page. `metrics`: the status as OpenMetrics.
@@ -25,6 +27,7 @@ pub mod inspections;
 pub mod listen;
 mod metrics;
 mod page;
+pub mod recordings;
 mod routes;
 pub mod secret;
 mod server;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +23,7 @@ use crate::acting;
 use crate::actions::{self, Actions};
 use crate::feed::{Latest, Subscription};
 use crate::inspections::Inspected;
+use crate::recordings::{self, Recordings};
 use crate::tunnel::{self, Tunnels};
 use crate::{body, metrics, page};
 
@@ -49,6 +50,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
 struct Site {
     access: AccessRules,
     feed: Subscription,
+    recordings: Recordings,
     /// What operators do; nothing without them.
     actions: Option<Actions>,
     tunnels: Option<Arc<Tunnels>>,
@@ -60,10 +62,11 @@ type Shared = State<Arc<Site>>;
 pub fn router(
     access: AccessRules,
     feed: Subscription,
+    recordings: Recordings,
     actions: Option<Actions>,
     tunnels: Option<Arc<Tunnels>>,
 ) -> Router {
-    let site = Arc::new(Site { access, feed, actions, tunnels: tunnels.clone() });
+    let site = Arc::new(Site { access, feed, recordings, actions, tunnels: tunnels.clone() });
     let router = match tunnels {
         Some(tunnels) => Router::new().route(tunnel::PATH, tunnel::route(tunnels)),
         None => Router::new(),
@@ -74,6 +77,8 @@ pub fn router(
         .route("/metrics", get(metrics))
         .route("/sessions/{number}", get(session))
         .route(acting::PATH, get(list_actions).post(act))
+        .route(recordings::PATH, get(list_recordings).post(record))
+        .route("/recordings/{name}", get(recording))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .fallback(file)
@@ -166,11 +171,31 @@ async fn act(
     }
 }
 
+async fn list_recordings(State(site): Shared) -> Response {
+    site.recordings.list()
+}
+
+async fn record(State(site): Shared, request: Request) -> Response {
+    site.recordings.start(request).await
+}
+
+/// Sends a recording, which may take long.
+async fn recording(
+    State(site): Shared,
+    Path(name): Path<String>,
+    takes_long: Option<Extension<HasUpdates>>,
+) -> Response {
+    if let Some(Extension(takes_long)) = takes_long {
+        takes_long.0.store(true, Ordering::Relaxed);
+    }
+    site.recordings.get(&name)
+}
+
 /// The address at the other end of a connection: of a reader, or of a reverse proxy.
 #[derive(Clone, Copy)]
 pub struct ReaderAddress(pub IpAddr);
 
-/// Whether a connection has a reader of updates, or an action, which take long.
+/// Whether a connection has a reader of updates or of a recording, or an action, which take long.
 #[derive(Clone, Default)]
 pub struct HasUpdates(Arc<AtomicBool>);
 

@@ -21,6 +21,7 @@ use crate::actions::{Actions, PageOperator};
 use crate::error::WebError;
 use crate::feed::{Feed, StatusSource};
 use crate::listen::{ListenAddress, ServedHosts};
+use crate::recordings::Recordings;
 use crate::routes::{self, HasUpdates, ReaderAddress};
 use crate::secret::Secret;
 use crate::tunnel::{TunnelTarget, Tunnels};
@@ -102,9 +103,10 @@ impl Page {
             None => (None, None, None),
         };
         let access = AccessRules::new(secret, rules, hosts, address.port());
+        let recordings = Recordings::new(source.recorder());
         let feed = Feed::start(source).map_err(WebError::Thread)?;
         let tunnels = options.tunnel.clone().map(|target| Arc::new(Tunnels::new(target)));
-        let router = routes::router(access, feed.subscription(), actions, tunnels);
+        let router = routes::router(access, feed.subscription(), recordings, actions, tunnels);
         let (stop, stopped) = oneshot::channel();
         let builder = std::thread::Builder::new().name("gt-web".into());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,5 +1,7 @@
 //! The dispatcher that a page watches: a server, or a program that runs its own workers.
 
+use std::sync::Arc;
+
 use gt::drivers::watch::Watcher;
 use gt::net::NetError;
 use gt_ir::SessionId;
@@ -9,6 +11,7 @@ use gt_tools::ToolError;
 use gt_tools::find::WatchTarget;
 
 use crate::feed::StatusSource;
+use crate::recordings::recorder::{DispatcherRecorder, EventRecorder};
 
 /// A dispatcher, with the connection to it while there is one.
 pub struct WatchedDispatcher {
@@ -79,6 +82,10 @@ impl StatusSource for WatchedDispatcher {
 
     fn title(&self) -> String {
         self.title.clone()
+    }
+
+    fn recorder(&self) -> Arc<dyn EventRecorder> {
+        Arc::new(DispatcherRecorder(self.target.clone()))
     }
 
     fn reader(&self) -> (String, String) {

@@ -45,12 +45,18 @@ pub fn send(page: &Page, method: &str, path: &str, headers: &[(&str, &str)]) -> 
     answer_to(page, &format!("{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"))
 }
 
-/// Sends a request, and returns the answer.
-pub fn answer_to(page: &Page, request: &str) -> Answer {
+/// Sends a request, and returns all bytes of the answer.
+pub fn bytes_of_answer_to(page: &Page, request: &str) -> Vec<u8> {
     let mut stream = connect(page.address());
     stream.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Sends a request, and returns the answer.
+pub fn answer_to(page: &Page, request: &str) -> Answer {
+    let bytes = bytes_of_answer_to(page, request);
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();

@@ -6,6 +6,7 @@ mod hostile;
 mod http;
 mod inspections;
 mod metrics;
+mod recordings;
 mod source;
 mod stream;
 mod tunnel;

@@ -11,8 +11,11 @@ use gt_ir::entitlement::Entitlement;
 use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
 use gt_ir::status::inspection::{ExplainedSteps, Inspection, InstructionCount};
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
+use gt_tools::timeline::{Colour, Party, Row, Span, Timeline};
+use gt_tools::trace::Recorded;
 use gt_web::feed::StatusSource;
 use gt_web::listen::ListenAddress;
+use gt_web::recordings::recorder::EventRecorder;
 use gt_web::{ActingOptions, Page, PageOptions, WebError};
 
 /// What a test sees of the dispatcher, and decides.
@@ -24,6 +27,9 @@ pub struct Dispatcher {
     pub is_gone: AtomicBool,
     /// Sessions that its status has.
     pub sessions: AtomicUsize,
+    /// The number of recordings that have begun, and whether they go on until they are ended.
+    pub recorded: AtomicUsize,
+    pub is_held: AtomicBool,
 }
 
 struct Fake(Arc<Dispatcher>);
@@ -58,6 +64,10 @@ impl StatusSource for Fake {
         "server secret-host:9000".into()
     }
 
+    fn recorder(&self) -> Arc<dyn EventRecorder> {
+        Arc::new(Fake(self.0.clone()))
+    }
+
     fn reader(&self) -> (String, String) {
         ("ada".into(), "login".into())
     }
@@ -83,6 +93,47 @@ fn inspection(session: SessionId, explain: bool) -> Inspection {
         held: None,
         explained: explain.then(ExplainedSteps::default),
     }
+}
+
+impl EventRecorder for Fake {
+    fn record(
+        &self,
+        duration: Duration,
+        go_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<(Timeline, Recorded), String> {
+        self.0.recorded.fetch_add(1, Ordering::SeqCst);
+        while go_on(2) && self.0.is_held.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if self.0.is_gone.load(Ordering::SeqCst) {
+            return Err("the server <is> gone".into());
+        }
+        let ended = (duration > Duration::from_secs(30)).then(|| "the program has ended".into());
+        let recorded = Recorded { events: 2, dropped: 3, title: self.title(), ended };
+        Ok((timeline(self.0.sessions.load(Ordering::SeqCst)), recorded))
+    }
+}
+
+/// A timeline with a span on the row of each session.
+fn timeline(sessions: usize) -> Timeline {
+    let row = |number| Row { part: Party::Client, name: format!("<b>train</b>.py #{number}") };
+    let span = |number: usize| Span {
+        row: number,
+        begin: 1.0,
+        end: 2.5,
+        colour: Colour::Issue,
+        name: "issue".into(),
+        id: Some(7),
+        count: 3,
+        bytes: 4096,
+        session: Some(number as u64),
+        session_name: None,
+        steps: None,
+        lines: None,
+        failed: false,
+    };
+    let (rows, spans) = (0..sessions).map(|number| (row(number), span(number))).unzip();
+    Timeline { rows, spans, ..Timeline::default() }
 }
 
 /// A status after some half seconds.

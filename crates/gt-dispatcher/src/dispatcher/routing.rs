@@ -149,10 +149,6 @@ impl Dispatcher {
                 status.hour = self.observability.hour.minutes();
                 self.outbox.push(peer, ServerToWatcher::Status { request, status });
             }
-            WatcherToServer::Poll { .. } if !self.observability.may_poll(peer) => {
-                let reason = "the key is a user's, which does not show the operations of others\n  hint: use a watcher's key: `gt key --role watcher` makes one of the cluster's";
-                self.refuse(now, peer, reason.into());
-            }
             WatcherToServer::Inspect { request, session, explain } => {
                 self.inspect(now, peer, request, session, explain);
             }

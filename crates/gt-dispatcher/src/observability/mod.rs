@@ -161,11 +161,6 @@ impl Observability {
         self.watchers.forget_hot_paths(session);
     }
 
-    /// Returns whether a watcher may poll for the events of all sessions.
-    pub fn may_poll(&self, peer: PeerId) -> bool {
-        self.watchers.may_poll(peer)
-    }
-
     /// Returns the user by whose key a watcher watches; `None` if it watches all users.
     pub fn watching_user(&self, peer: PeerId) -> Option<&str> {
         self.watchers.user(peer)
@@ -184,7 +179,12 @@ impl Observability {
         limit: u32,
         peers: &Peers,
     ) {
-        let messages = self.watchers.poll(peer, limit, |named| peers.name(named));
+        let sessions = |user: &str| {
+            let own = peers.sessions.iter().map(|session| &session.identity);
+            let own = own.filter(|identity| identity.entitlement.user == user);
+            own.map(|identity| identity.number).collect()
+        };
+        let messages = self.watchers.poll(peer, limit, sessions, |named| peers.name(named));
         messages.into_iter().for_each(|message| outbox.push(peer, message));
     }
 

@@ -21,14 +21,22 @@ pub(crate) struct Watchers(BTreeMap<PeerId, WatcherQueue>);
 
 #[derive(Default)]
 struct WatcherQueue {
-    /// The user by whose key it watches, if any: then it sees the status alone.
+    /// The user by whose key it watches, if any: then it sees the events of that user alone.
     user: Option<String>,
+    /// The sessions of that user, as of the last poll. Numbers are not used again.
+    sessions: BTreeSet<SessionId>,
     /// Whether it has polled for events; some watchers use the status alone.
     wants_events: bool,
     events: VecDeque<Event>,
     dropped: u64,
     /// The entities whose names it has received.
     named_before: BTreeSet<Named>,
+}
+
+impl WatcherQueue {
+    fn may_see(&self, event: &Event) -> bool {
+        self.user.is_none() || self.sessions.contains(&event.session)
+    }
 }
 
 impl Watchers {
@@ -38,11 +46,6 @@ impl Watchers {
 
     pub fn add(&mut self, peer: PeerId, user: Option<String>) {
         self.0.insert(peer, WatcherQueue { user, ..WatcherQueue::default() });
-    }
-
-    /// Returns whether a watcher may poll for the events of all sessions.
-    pub fn may_poll(&self, peer: PeerId) -> bool {
-        self.0.get(&peer).is_some_and(|watcher| watcher.user.is_none())
     }
 
     /// Returns the user by whose key a watcher watches.
@@ -73,10 +76,12 @@ impl Watchers {
         }
     }
 
-    /// Queues an event for all watchers of events. Returns how many queues were full.
+    /// Queues an event for all watchers of events that may see it. Returns how many queues were
+    /// full.
     pub fn enqueue(&mut self, event: Event) -> u64 {
         let mut dropped = 0;
-        for watcher in self.0.values_mut().filter(|watcher| watcher.wants_events) {
+        let is_for = |watcher: &&mut WatcherQueue| watcher.wants_events && watcher.may_see(&event);
+        for watcher in self.0.values_mut().filter(is_for) {
             if watcher.events.len() < MOST {
                 watcher.events.push_back(event);
             } else {
@@ -96,15 +101,19 @@ impl Watchers {
     }
 
     /// Takes up to `limit` queued events, preceded by the names they need that are new to the
-    /// watcher.
+    /// watcher. `sessions` returns those of a user.
     pub fn poll(
         &mut self,
         peer: PeerId,
         limit: u32,
+        sessions: impl Fn(&str) -> BTreeSet<SessionId>,
         name: impl Fn(Named) -> Option<String>,
     ) -> Vec<ServerToWatcher> {
         let Some(watcher) = self.0.get_mut(&peer) else { return Vec::new() };
         watcher.wants_events = true;
+        if let Some(user) = &watcher.user {
+            watcher.sessions = sessions(user);
+        }
         let count = watcher.events.len().min(limit as usize);
         let events: Vec<Event> = watcher.events.drain(..count).collect();
         let dropped = std::mem::take(&mut watcher.dropped);

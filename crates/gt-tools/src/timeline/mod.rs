@@ -1,12 +1,17 @@
 //! A log as a timeline: spans on rows.
 //!
-//! - [`mod@line`]: one line of a log; [`read`]: all lines of a log.
+//! - [`mod@line`]: one line of a log; [`read`]: all lines of a log file; [`TimelineBuilder`]: lines as
+//!   they come.
 
+mod build;
 pub mod line;
 mod read;
 
+use std::sync::Arc;
+
 use gt_ir::event::Activity;
 
+pub use build::TimelineBuilder;
 pub use read::read;
 
 /// A timeline: rows, spans and moves of blocks.
@@ -52,7 +57,7 @@ pub struct Span {
     pub end: f64,
     pub colour: Colour,
     /// The operation, or another kind of event.
-    pub name: String,
+    pub name: Arc<str>,
     /// The instruction: its result, as its client names it.
     pub id: Option<u64>,
     /// The number of instructions that it stands for.
@@ -60,10 +65,10 @@ pub struct Span {
     pub bytes: u64,
     pub session: Option<u64>,
     /// The name of the session, if the log has it.
-    pub session_name: Option<String>,
+    pub session_name: Option<Arc<str>>,
     /// The operations of a hot path, and the user's lines, as the log lists them.
-    pub steps: Option<String>,
-    pub lines: Option<String>,
+    pub steps: Option<Arc<str>>,
+    pub lines: Option<Arc<str>>,
     pub failed: bool,
 }
 

@@ -230,13 +230,13 @@ fn label(span: &Span, width: f64, height: f64) -> Option<String> {
     let full = match (span.id, span.count) {
         (Some(id), 1) => format!("{} #{id} {size}", span.name),
         (Some(id), count) => format!("{} #{id} x{count} {size}", span.name),
-        (None, 1) => span.name.clone(),
+        (None, 1) => span.name.to_string(),
         (None, count) => format!("{} x{count}", span.name),
     };
     // A letter takes some 5.5 points.
     let room = (width / 5.5) as usize;
     let fits = |text: &str| text.chars().count() <= room;
-    [full.trim_end(), span.name.as_str()].into_iter().find(|text| fits(text)).map(str::to_string)
+    [full.trim_end(), &*span.name].into_iter().find(|text| fits(text)).map(str::to_string)
 }
 
 fn title(span: &Span) -> String {

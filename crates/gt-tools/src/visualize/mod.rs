@@ -7,7 +7,7 @@
 mod canvas;
 mod draw;
 mod layout;
-mod perfetto;
+pub mod perfetto;
 mod png;
 mod svg;
 

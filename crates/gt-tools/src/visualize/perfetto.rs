@@ -126,18 +126,20 @@ impl Nesting {
 }
 
 fn span_events(span: &Span, (begin, end): (u64, u64), process: u32, number: usize) -> Vec<Value> {
+    let session = span.session_name.as_deref().map(str::to_string);
+    let session = session.or_else(|| Some(format!("#{}", span.session?)));
     let args = json!({
         "instruction": span.id,
         "count": span.count,
         "bytes": span.bytes,
-        "session": span.session_name.clone().or_else(|| Some(format!("#{}", span.session?))),
-        "steps": span.steps,
-        "lines": span.lines,
+        "session": session,
+        "steps": span.steps.as_deref(),
+        "lines": span.lines.as_deref(),
         "failed": span.failed,
     });
     let length = micros(end - begin);
     let (begin, end) = (micros(begin), micros(end));
-    let (name, kind, thread) = (&span.name, span.colour.name(), span.row);
+    let (name, kind, thread) = (&*span.name, span.colour.name(), span.row);
     let base = json!({ "name": name, "cat": kind, "pid": process, "tid": thread, "ts": begin });
     let with = |more: Value| {
         let mut event = base.clone();

@@ -3,6 +3,7 @@
 import { buttons, mayActOn, SESSION_ACTIONS } from '../actions.js';
 import { chart } from '../chart.js';
 import { element, facts, setText, table } from '../elements.js';
+import { recordButton } from '../timeline/record.js';
 import { age, bytes, counted, duration, number, percent } from '../words.js';
 import { inside } from './inside.js';
 import { lastError, troubles } from './mine.js';
@@ -51,7 +52,7 @@ function make(argument) {
   const behind = table('It waits beside', [{ title: 'session', text: (of) => of }], (of) => of, 'It waits beside no other session.');
   const rate = chart('Instructions/s', (of) => of.rate === null ? null : of.sessions.get(wanted)?.rate, number);
   const memory = chart('Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
-  const rest = element('div', {}, acts, all.node, windows.node, behind.node,
+  const rest = element('div', {}, acts, recordButton(wanted), all.node, windows.node, behind.node,
     element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node),
     inside(wanted));
   rest.hidden = true;

@@ -11,16 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gt::drivers::operate::OperatorRequest;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::acting::json;
-use crate::body::{self, BYTES, BadBody};
+use crate::body;
 
 pub use operator::{PageOperator, ServerOperator};
 
@@ -99,7 +98,7 @@ impl Actions {
         request: Request,
     ) -> Result<String, (StatusCode, String)> {
         let (head, body) = request.into_parts();
-        let bytes = read(&head.headers, body).await?;
+        let bytes = body::read_json(&head.headers, body, "action").await?;
         let request = request::parse(&bytes).map_err(|text| (StatusCode::BAD_REQUEST, text))?;
         self.wait_for_turn().await;
         let done = self.start(place, from, request).map_err(|error| {
@@ -139,25 +138,4 @@ impl Actions {
         std::thread::Builder::new().name("gt-web-action".into()).spawn(act)?;
         Ok(receiver)
     }
-}
-
-/// Reads the body of a request.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, (StatusCode, String)> {
-    let bytes = body::read(body).await;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    let is_json = kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json");
-    if !is_json {
-        let text = "the type of the action's content is not 'application/json'";
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, text.into()));
-    }
-    bytes.map_err(|error| match error {
-        BadBody::Broken => {
-            let text = format!("the action is longer than {BYTES} bytes, or cannot be read");
-            (StatusCode::PAYLOAD_TOO_LARGE, text)
-        }
-        BadBody::Late => {
-            let text = format!("the action has not arrived within {} s", body::WITHIN.as_secs());
-            (StatusCode::REQUEST_TIMEOUT, text)
-        }
-    })
 }
