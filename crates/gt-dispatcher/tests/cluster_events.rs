@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gt_dispatcher::{FromPeer, Limits, LineageLimits, PeerId, ToPeer};
+use gt_dispatcher::{FromPeer, History, JournalRecord, Limits, LineageLimits, PeerId, ToPeer};
 use gt_ir::message::{
     Badge, ClientToServer, Failure, Goodbye, Hello, OperatorHello, OperatorToServer, Reply,
     ServerToClient, ServerToWatcher, ServerToWorker, WatcherHello, WatcherToServer, WorkerToServer,
@@ -291,6 +291,30 @@ fn the_last_error_of_a_session_has_its_line_and_only_its_user_and_the_clusters_w
 }
 
 #[test]
+fn a_server_that_is_started_again_continues_the_last_hour() {
+    let mut before = cluster(2);
+    before.dispatcher.set_start(1_000_000);
+    before.now = seconds(61);
+    before.connect(101);
+    let mut history = History::default();
+    // The journal of now, and what is written to it later.
+    let mut records = before.dispatcher.keep_journal();
+    before.now = seconds(125);
+    before.connect(102);
+    records.extend(before.dispatcher.take_journal());
+    for record in records {
+        history.add(JournalRecord::decode(&record.encode()).expect("encoded above"));
+    }
+    let mut after = cluster(0);
+    after.dispatcher.set_start(1_000_300);
+    after.dispatcher.expect_workers(Duration::ZERO, &mut history);
+    after.now = seconds(60);
+    let hour = status_since(&mut after, WATCHER, 0).hour;
+    let seen: Vec<_> = hour.iter().map(|of| (of.begin, of.workers, of.sessions)).collect();
+    assert_eq!(seen, [(-300, 2, 1), (-240, 2, 2), (0, 0, 0)]);
+}
+
+#[test]
 fn the_last_hour_counts_what_happened_in_each_minute() {
     let mut cluster = cluster(2);
     cluster.connect(101);
@@ -303,10 +327,8 @@ fn the_last_hour_counts_what_happened_in_each_minute() {
     cluster.deliver();
     cluster.now = seconds(200);
     let hour = status_since(&mut cluster, WATCHER, 0).hour;
-    let seen: Vec<_> = hour
-        .iter()
-        .map(|of| (of.begin.as_secs(), of.workers, of.sessions, of.moves, of.losses))
-        .collect();
+    let seen: Vec<_> =
+        hour.iter().map(|of| (of.begin, of.workers, of.sessions, of.moves, of.losses)).collect();
     assert_eq!(seen, [(0, 2, 1, 0, 0), (60, 1, 1, 1, 1), (120, 1, 1, 0, 0)]);
     let moved = events(&mut cluster).into_iter().any(|event| {
         matches!(event.kind, ClusterEventKind::SlotsMoved { reason: MoveReason::Loss, .. })

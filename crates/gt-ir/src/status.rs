@@ -1,7 +1,9 @@
 //! The status of a dispatcher, its workers and its sessions, as shown by `gt top` and
-//! `gt.status()`; [`cluster_event`]: what happened to them; [`inspection`]: the details of a session.
+//! `gt.status()`; [`cluster_event`]: what happened to them, which [`counters`] count;
+//! [`inspection`]: the details of a session.
 
 pub mod cluster_event;
+pub mod counters;
 pub mod inspection;
 
 use std::fmt;
@@ -18,6 +20,7 @@ use crate::publication::PublicationStatus;
 use crate::record;
 use crate::statistics::{CompilationStats, Sequence};
 use cluster_event::ClusterEvent;
+use counters::ClusterCounters;
 
 /// The status at one moment. Counters count from the start of the dispatcher; times in reports,
 /// from when the first watcher connected.
@@ -40,12 +43,14 @@ pub struct Status {
     pub cluster_events: Vec<ClusterEvent>,
     /// The last hour in minutes, the oldest first; none for clients.
     pub hour: Vec<MinuteStatus>,
+    /// What was counted since the dispatcher started; zeros for clients.
+    pub counters: Box<ClusterCounters>,
     /// Events dropped because a queue was full.
     pub dropped: u64,
 }
 
 record!(struct Status {
-    now, asker, workers, sessions, users, teams, publications, cluster_events, hour, dropped,
+    now, asker, workers, sessions, users, teams, publications, cluster_events, hour, counters, dropped,
 });
 
 #[derive(Clone, PartialEq, Debug)]
@@ -261,8 +266,9 @@ record!(struct TeamStatus { name, weight, sessions, share, bytes, spilled, busy,
 /// One of the last 60 minutes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MinuteStatus {
-    /// When it began, since the dispatcher started.
-    pub begin: Duration,
+    /// When it began, in seconds since the dispatcher started; negative if that was started again
+    /// since.
+    pub begin: i64,
     /// The device time that sessions used, as workers reported it during the minute.
     pub used: Duration,
     /// The workers and sessions at its end, and the bytes that the sessions held in memory and that

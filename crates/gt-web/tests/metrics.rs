@@ -35,6 +35,16 @@ fn metrics_are_openmetrics_with_bounded_labels() {
         "gt_user_device_seconds_total{user=\"a\\\"d\\\\a\",team=\"vision\"} 9.0",
         "gt_user_sessions{user=\"a\\\"d\\\\a\",team=\"vision\"} 2.0",
         "gt_events_dropped_total 0",
+        "gt_worker_events_total{event=\"lost\"} 1.0",
+        "gt_moves_total 3",
+        "gt_moved_bytes_total 0",
+        "# TYPE gt_recovery_seconds histogram",
+        "gt_recovery_seconds_sum 2.0",
+        "gt_recovery_seconds_count 1",
+        "gt_recovery_seconds_bucket{le=\"1.0\"} 0",
+        "gt_recovery_seconds_bucket{le=\"2.5\"} 1",
+        "gt_recovery_seconds_bucket{le=\"+Inf\"} 1",
+        "gt_value_wait_seconds_count 0",
     ] {
         assert!(lines.contains(&line), "{line} is not in\n{}", answer.body);
     }
@@ -48,7 +58,15 @@ fn metrics_are_openmetrics_with_bounded_labels() {
 /// Returns the names of metrics in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_other = |letter: char| !(letter.is_ascii_lowercase() || letter == '_');
-    text.split(is_other).filter(|word| word.starts_with("gt_")).collect()
+    let words = text.split(is_other).filter(|word| word.starts_with("gt_"));
+    // Each bucket of a histogram is a sample, as are their sum and their count.
+    let of_histogram = |name| {
+        let parts = ["_seconds_bucket", "_seconds_sum", "_seconds_count"];
+        parts.iter().find_map(|part| str::strip_suffix(name, part)).map(|of| (name, of.len()))
+    };
+    words
+        .map(|word| of_histogram(word).map_or(word, |(of, end)| &of[..end + "_seconds".len()]))
+        .collect()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use gt_ir::SessionOrigin;
 use gt_ir::WorkerId;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
+use gt_ir::status::counters::ClusterCounters;
 use gt_ir::status::inspection::{ExplainedSteps, Inspection, InstructionCount};
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_tools::timeline::{Colour, Party, Row, Span, Timeline};
@@ -214,8 +215,17 @@ fn status(asked: u64, sessions: u32) -> Status {
         workers: (0..2).map(worker).collect(),
         sessions: (0..sessions).map(session).collect(),
         users: vec![user],
+        counters: counters(),
         ..Status::default()
     }
+}
+
+/// What was counted: a loss, from which a session was restored in two seconds.
+fn counters() -> Box<ClusterCounters> {
+    let mut counters =
+        Box::new(ClusterCounters { workers_lost: 1, moves: 3, ..Default::default() });
+    counters.recoveries.add(Duration::from_secs(2));
+    counters
 }
 
 /// Serves the page of a dispatcher with two sessions.

@@ -260,6 +260,7 @@ impl Dispatcher {
             },
         };
         let (weight, since) = (batch.weight, batch.since);
+        self.observability.cluster_events.counters.queue_waits.add(now.saturating_sub(since));
         self.scheduler.charge(peer, weight);
         session.limit_slots(batch.slots);
         session.queue.is_expanded &= !session.queue.batches.is_empty();

@@ -11,6 +11,7 @@ use gt_ir::{SessionId, SlotId, WorkerId};
 
 use super::Dispatcher;
 use super::drains::DRAINED;
+use crate::journal::JournalRecord;
 use crate::observability::HourCounters;
 use crate::peer::{PeerId, short};
 use crate::peers::Peers;
@@ -183,9 +184,18 @@ impl Dispatcher {
             spilled,
             ..MinuteStatus::default()
         };
-        let events = self.observability.cluster_events.counters;
+        let events = self.observability.cluster_events.of_hour();
         let counters = HourCounters { device: Duration::from_nanos(device), events };
-        self.observability.hour.record(now, counters, &present);
+        let hour = &mut self.observability.hour;
+        let count = hour.record(now, counters, &present);
+        self.journal.extend(|| {
+            let minute = |(at, minute): (u64, &MinuteStatus)| JournalRecord::Minute {
+                at,
+                minute: minute.clone(),
+            };
+            let ended = hour.timed().collect::<Vec<_>>();
+            ended[ended.len() - count..].iter().copied().map(minute).collect::<Vec<_>>()
+        });
     }
 
     /// Returns why slots leave a worker that ends for a reason.

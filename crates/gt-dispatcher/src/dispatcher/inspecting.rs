@@ -69,6 +69,7 @@ impl Dispatcher {
     }
 
     /// Collects what watchers are shown of a batch that is planned next.
+    #[cold]
     pub(super) fn inspect_batch(&mut self, now: Duration, peer: PeerId, batch: &[ClientCommand]) {
         let Dispatcher { peers: Peers { sessions, .. }, planner, .. } = self;
         let Some(session) = sessions.get_mut(peer) else { return };
@@ -84,6 +85,7 @@ impl Dispatcher {
     }
 
     /// Ends what [`Dispatcher::inspect_batch`] has begun: the batch is planned.
+    #[cold]
     pub(super) fn end_inspecting(&mut self, now: Duration, peer: PeerId) {
         let Peers { sessions, workers, .. } = &mut self.peers;
         let Some(session) = sessions.get_mut(peer) else { return };

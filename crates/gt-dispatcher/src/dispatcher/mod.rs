@@ -180,6 +180,12 @@ impl Dispatcher {
         self.observability.clock = Some(clock);
     }
 
+    /// Sets when the dispatcher's time began, in seconds since 1970, by which the last hour continues
+    /// after a restart.
+    pub fn set_start(&mut self, started: u64) {
+        self.observability.hour.set_start(started);
+    }
+
     /// Returns the number of clients and of workers.
     pub fn population(&self) -> (usize, usize) {
         (self.peers.sessions.len(), self.peers.workers.len())
@@ -340,6 +346,8 @@ impl Dispatcher {
             }
             return;
         };
+        let waited = now.saturating_sub(request.since);
+        self.observability.cluster_events.counters.value_waits.add(waited);
         if self.observability.is_on() {
             self.observability.emit_answer(now, peer, &request, &result, &self.peers);
         }

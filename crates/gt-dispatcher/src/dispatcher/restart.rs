@@ -103,6 +103,8 @@ impl Dispatcher {
         }
         all.extend(self.publication_records());
         all.push(self.orders());
+        let minutes = self.observability.hour.timed();
+        all.extend(minutes.map(|(at, of)| JournalRecord::Minute { at, minute: of.clone() }));
         all
     }
 
@@ -117,6 +119,7 @@ impl Dispatcher {
             self.predecessor = Some(self.peers.sessions.numbers.last());
         }
         self.library.adopt(now, std::mem::take(&mut history.publications), UNKNOWN);
+        self.observability.hour.adopt(std::mem::take(&mut history.minutes));
         self.rules.weights = std::mem::take(&mut history.weights);
         self.paused = std::mem::take(&mut history.paused);
         let workers = std::mem::take(&mut history.workers);

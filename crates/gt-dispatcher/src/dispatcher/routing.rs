@@ -147,6 +147,7 @@ impl Dispatcher {
                 self.record_minutes(now);
                 status.cluster_events = self.events_for(peer, since);
                 status.hour = self.observability.hour.minutes();
+                *status.counters = self.observability.cluster_events.counters.clone();
                 self.outbox.push(peer, ServerToWatcher::Status { request, status });
             }
             WatcherToServer::Inspect { request, session, explain } => {

@@ -1,15 +1,17 @@
 //! Reads the records of a journal into the state that they describe.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
+use gt_ir::status::MinuteStatus;
 use gt_ir::{SessionId, WorkerId};
 
 use super::{BaseRecord, JournalRecord, StoredTensors};
 use crate::library::StoredPublications;
 use crate::named::SessionName;
 use crate::numbers::LastNumbers;
+use crate::observability::MINUTES;
 use crate::paused::PausedBy;
 use crate::planner::{Slots, TensorTable};
 use crate::queue::{Pruned, SlotCount};
@@ -25,6 +27,8 @@ pub struct History {
     /// The weights of users that operators have set, and the users that they have paused.
     pub(crate) weights: BTreeMap<String, u32>,
     pub(crate) paused: BTreeSet<String>,
+    /// The minutes of the last hour, each with when it began, in seconds since 1970.
+    pub(crate) minutes: VecDeque<(u64, MinuteStatus)>,
 }
 
 /// A worker that may reconnect.
@@ -127,6 +131,13 @@ impl History {
                         false => by_users.contains(number).then_some(PausedBy::User),
                     };
                 }
+            }
+            R::Minute { at, minute } => {
+                // Each is written once; an hour has 60.
+                if self.minutes.len() == MINUTES {
+                    self.minutes.pop_front();
+                }
+                self.minutes.push_back((at, minute));
             }
             R::Publication(publication) => self.publications.add(*publication),
             R::Version { user, name, version, origin } => {

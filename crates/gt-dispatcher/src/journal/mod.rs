@@ -11,6 +11,7 @@ mod history;
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
 use gt_ir::publication::PUBLISHED;
+use gt_ir::status::MinuteStatus;
 use gt_ir::wire::{self, Decoded};
 use gt_ir::{Incarnation, RequestId, SessionId, SlotId, StreamNumbers, WorkerId, record};
 use std::sync::Arc;
@@ -111,6 +112,11 @@ pub enum JournalRecord {
         sessions: Vec<SessionId>,
         by_users: Vec<SessionId>,
     },
+    /// A minute of the last hour, with when it began, in seconds since 1970.
+    Minute {
+        at: u64,
+        minute: MinuteStatus,
+    },
 }
 
 record!(enum JournalRecord {
@@ -129,6 +135,7 @@ record!(enum JournalRecord {
     13 => PublicationEnd { publication, origin },
     14 => Orders { weights, users, sessions, by_users },
     15 => Version { user, name, version, origin },
+    16 => Minute { at, minute },
 });
 
 /// A snapshot of a session.

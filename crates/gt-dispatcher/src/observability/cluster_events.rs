@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gt_ir::SessionId;
 use gt_ir::status::cluster_event::{ClusterEvent, ClusterEventKind, SessionLabel};
+use gt_ir::status::counters::ClusterCounters;
 
 use super::hour::EventCounters;
 use crate::peer::short;
@@ -20,7 +21,7 @@ pub(crate) struct ClusterEvents {
     /// The number of events so far, which is the number of the last one.
     count: u64,
     recovering: BTreeMap<SessionId, OngoingRecovery>,
-    pub counters: EventCounters,
+    pub counters: ClusterCounters,
 }
 
 /// A recovery that has not ended.
@@ -37,20 +38,35 @@ impl ClusterEvents {
             self.events.pop_front();
         }
         self.count += 1;
+        let counters = &mut self.counters;
         match kind {
-            ClusterEventKind::SlotsMoved { .. } => self.counters.moves += 1,
-            ClusterEventKind::Recovered { .. } => self.counters.recoveries += 1,
-            ClusterEventKind::WorkerLost { .. }
-            | ClusterEventKind::SessionEnded { .. }
-            | ClusterEventKind::TensorsLost { .. } => self.counters.losses += 1,
-            ClusterEventKind::WorkerJoined { .. }
-            | ClusterEventKind::WorkerDrains { .. }
+            ClusterEventKind::SlotsMoved { bytes, .. } => {
+                counters.moves += 1;
+                counters.moved_bytes = counters.moved_bytes.saturating_add(bytes);
+            }
+            ClusterEventKind::Recovered { took, .. } => counters.recoveries.add(took),
+            ClusterEventKind::WorkerLost { .. } => counters.workers_lost += 1,
+            ClusterEventKind::SessionEnded { .. } => counters.sessions_ended += 1,
+            ClusterEventKind::TensorsLost { .. } => counters.tensors_lost += 1,
+            ClusterEventKind::WorkerJoined { .. } => counters.workers_joined += 1,
+            ClusterEventKind::WorkerLeft { .. } => counters.workers_left += 1,
+            ClusterEventKind::CommandGivenUp { .. } => counters.commands_given_up += 1,
+            ClusterEventKind::WorkerDrains { .. }
             | ClusterEventKind::DrainEnded { .. }
-            | ClusterEventKind::WorkerLeft { .. }
-            | ClusterEventKind::RecoveryBegun { .. }
-            | ClusterEventKind::CommandGivenUp { .. } => {}
+            | ClusterEventKind::RecoveryBegun { .. } => {}
         }
         self.events.push_back(ClusterEvent { number: self.count, at: now, kind });
+    }
+
+    /// Returns the counts of which the last hour has the changes in each minute.
+    pub fn of_hour(&self) -> EventCounters {
+        let ClusterCounters { moves, workers_lost, sessions_ended, tensors_lost, .. } =
+            &self.counters;
+        EventCounters {
+            moves: *moves,
+            recoveries: self.counters.recoveries.count(),
+            losses: workers_lost + sessions_ended + tensors_lost,
+        }
     }
 
     /// Returns the events after the one of a number, in their order.

@@ -1,5 +1,5 @@
-//! The last hour in minutes, recorded whether anybody watches or not. It begins anew with the
-//! dispatcher.
+//! The last hour in minutes, recorded whether anybody watches or not. A server with a state folder
+//! continues it after a restart.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,13 +7,15 @@ use std::time::Duration;
 use gt_ir::status::MinuteStatus;
 
 /// The number of minutes that are kept, of some 50 bytes each.
-const MINUTES: usize = 60;
+pub(crate) const MINUTES: usize = 60;
 const MINUTE: u64 = 60;
 
 /// A ring of minutes.
 #[derive(Default)]
 pub(crate) struct LastHour {
     minutes: VecDeque<MinuteStatus>,
+    /// When the dispatcher started, in seconds since 1970.
+    started: u64,
     /// The number of the present minute, from 0 on; those before it are recorded.
     present: u64,
     /// The counters at the end of the last recorded minute.
@@ -31,10 +33,10 @@ pub(crate) struct HourCounters {
 /// How many cluster events of some kinds there were.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct EventCounters {
-    pub moves: u32,
-    pub recoveries: u32,
+    pub moves: u64,
+    pub recoveries: u64,
     /// Workers lost, sessions that ended by an error, and tensors lost.
-    pub losses: u32,
+    pub losses: u64,
 }
 
 impl LastHour {
@@ -43,32 +45,69 @@ impl LastHour {
         now.as_secs() / MINUTE > self.present
     }
 
-    /// Records the minutes that have ended. If several have, nothing was sent or received in the
+    /// Sets when the dispatcher started, in seconds since 1970.
+    pub fn set_start(&mut self, started: u64) {
+        self.started = started;
+    }
+
+    /// Returns when a minute began, in seconds since 1970.
+    fn time_of(&self, minute: &MinuteStatus) -> u64 {
+        self.started.saturating_add_signed(minute.begin)
+    }
+
+    /// Returns the minutes, each with when it began, in seconds since 1970.
+    pub fn timed(&self) -> impl Iterator<Item = (u64, &MinuteStatus)> {
+        self.minutes.iter().map(|minute| (self.time_of(minute), minute))
+    }
+
+    /// Takes the minutes of a dispatcher before this one, in their order. Those of more than an hour
+    /// ago are dropped, and those of the future, as after a clock was set.
+    pub fn adopt(&mut self, minutes: impl IntoIterator<Item = (u64, MinuteStatus)>) {
+        let hour = MINUTES as u64 * MINUTE;
+        for (at, minute) in minutes {
+            if at < self.started && at + hour >= self.started {
+                let begin = -((self.started - at) as i64);
+                self.push(MinuteStatus { begin, ..minute });
+            }
+        }
+    }
+
+    fn push(&mut self, minute: MinuteStatus) {
+        if self.minutes.len() == MINUTES {
+            self.minutes.pop_front();
+        }
+        self.minutes.push_back(minute);
+    }
+
+    /// Records the minutes that have ended, and returns how many of them are kept. If several have, nothing was sent or received in the
     /// first ones: device time that is reported now was used in all of them, and the numbers of
     /// `present` are those of each.
-    pub fn record(&mut self, now: Duration, counters: HourCounters, present: &MinuteStatus) {
+    pub fn record(
+        &mut self,
+        now: Duration,
+        counters: HourCounters,
+        present: &MinuteStatus,
+    ) -> usize {
         let end = now.as_secs() / MINUTE;
         let ended = u32::try_from(end.saturating_sub(self.present)).unwrap_or(u32::MAX);
         if ended == 0 {
-            return;
+            return 0;
         }
         let HourCounters { device, events } = self.before;
         let used = counters.device.saturating_sub(device) / ended;
         for minute in end.saturating_sub(MINUTES as u64).max(self.present)..end {
             let mut recorded = MinuteStatus { used, ..present.clone() };
-            recorded.begin = Duration::from_secs(minute * MINUTE);
+            recorded.begin = (minute * MINUTE) as i64;
             // Later minutes would have been recorded before anything happened in them.
             if minute == self.present {
-                recorded.moves = counters.events.moves - events.moves;
-                recorded.recoveries = counters.events.recoveries - events.recoveries;
-                recorded.losses = counters.events.losses - events.losses;
+                recorded.moves = (counters.events.moves - events.moves) as u32;
+                recorded.recoveries = (counters.events.recoveries - events.recoveries) as u32;
+                recorded.losses = (counters.events.losses - events.losses) as u32;
             }
-            if self.minutes.len() == MINUTES {
-                self.minutes.pop_front();
-            }
-            self.minutes.push_back(recorded);
+            self.push(recorded);
         }
         (self.present, self.before) = (end, counters);
+        MINUTES.min(ended as usize)
     }
 
     /// Returns the minutes, the oldest first.
@@ -81,7 +120,7 @@ impl LastHour {
 mod tests {
     use super::*;
 
-    fn counters(device: u64, moves: u32) -> HourCounters {
+    fn counters(device: u64, moves: u64) -> HourCounters {
         let events = EventCounters { moves, ..EventCounters::default() };
         HourCounters { device: Duration::from_secs(device), events }
     }
@@ -101,11 +140,26 @@ mod tests {
         // Two minutes in which nothing was received, and one more.
         hour.record(at(245), counters(120, 4), &present);
         let seen: Vec<_> = hour.minutes().iter().map(|it| (it.begin, it.used, it.moves)).collect();
-        let idle = |begin| (at(begin), at(30), 0);
-        assert_eq!(seen, [(at(0), at(30), 1), (at(60), at(30), 3), idle(120), idle(180)]);
+        let idle = |begin| (begin, at(30), 0);
+        assert_eq!(seen, [(0, at(30), 1), (60, at(30), 3), idle(120), idle(180)]);
         hour.record(at(100_000), counters(120, 4), &present);
         let minutes = hour.minutes();
-        assert_eq!((minutes.len(), minutes[59].begin), (MINUTES, at(99_900)));
+        assert_eq!((minutes.len(), minutes[59].begin), (MINUTES, 99_900));
         assert!(minutes.is_sorted_by_key(|minute| minute.begin));
+    }
+
+    #[test]
+    fn the_hour_goes_on_after_a_restart() {
+        let minute = |sessions| MinuteStatus { sessions, ..MinuteStatus::default() };
+        let mut hour = LastHour::default();
+        hour.set_start(1_000_000);
+        // Too old, of the last hour, and of the future.
+        let kept = [(996_000, minute(1)), (999_500, minute(2)), (1_000_100, minute(3))];
+        hour.adopt(kept);
+        assert_eq!(hour.record(Duration::from_secs(60), counters(1, 0), &minute(4)), 1);
+        let seen: Vec<_> = hour.minutes().iter().map(|of| (of.begin, of.sessions)).collect();
+        assert_eq!(seen, [(-500, 2), (0, 4)]);
+        let times: Vec<_> = hour.timed().map(|(at, _)| at).collect();
+        assert_eq!(times, [999_500, 1_000_000]);
     }
 }

@@ -78,6 +78,7 @@ impl Cluster<'_> {
             publications: self.publications(asker),
             cluster_events: Vec::new(),
             hour: Vec::new(),
+            counters: Box::default(),
             dropped: self.observability.dropped,
         }
     }

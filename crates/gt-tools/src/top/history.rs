@@ -90,7 +90,7 @@ pub fn hour(minutes: &[MinuteStatus]) -> Value {
     let list =
         |value: &dyn Fn(&MinuteStatus) -> Value| -> Value { minutes.iter().map(value).collect() };
     let lists: [(&str, Value); 9] = [
-        ("seconds", list(&|of| json!(of.begin.as_secs()))),
+        ("seconds", list(&|of| json!(of.begin))),
         ("used_seconds", list(&|of| json!(of.used.as_secs_f64()))),
         ("workers", list(&|of| json!(of.workers))),
         ("sessions", list(&|of| json!(of.sessions))),
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_hour_has_a_list_for_each_value() {
         let minute = |begin| MinuteStatus {
-            begin: Duration::from_secs(begin),
+            begin,
             used: Duration::from_millis(2500),
             losses: 1,
             ..MinuteStatus::default()

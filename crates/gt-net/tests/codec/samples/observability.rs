@@ -9,6 +9,7 @@ use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
 use gt_ir::publication::{Audience, PublicationStatus};
 use gt_ir::statistics::{CompilationStats, Sequence};
 use gt_ir::status::cluster_event::{ClusterEvent, ClusterEventKind, MoveReason, SessionLabel};
+use gt_ir::status::counters::ClusterCounters;
 use gt_ir::status::inspection::{
     ExplainedSteps, HeldTensor, HeldTensors, HotPathStatus, Inspection, InstructionCount,
 };
@@ -310,8 +311,9 @@ pub fn status() -> Status {
             is_withdrawn: false,
         }],
         cluster_events: cluster_events(),
+        counters: Box::new(ClusterCounters { moves: 1 << 40, ..ClusterCounters::default() }),
         hour: vec![MinuteStatus {
-            begin: Duration::from_secs(60),
+            begin: -60,
             used: Duration::from_secs(70),
             workers: 2,
             sessions: 9,

@@ -17,7 +17,7 @@ mod policy;
 mod rate_limit;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use gt_dispatcher::log::Log;
 use gt_dispatcher::pipeline::Pipeline;
@@ -130,6 +130,8 @@ impl Server {
         dispatcher.set_rules(Duration::ZERO, rules.unwrap_or_default());
         let started = Instant::now();
         dispatcher.set_clock(Box::new(move || started.elapsed()));
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        dispatcher.set_start(since_1970.as_secs());
         let mut peers = PeerTable::default();
         let journal = match stored {
             Some((folder, history)) => {

@@ -1,6 +1,9 @@
 //! The status as OpenMetrics, for Prometheus.
 //!
 //! Labels are bounded: workers, users, and the kinds of waits. Sessions are counted, not named.
+//! [`counted`]: what the dispatcher has counted since it started.
+
+mod counted;
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -23,6 +26,7 @@ type Values = Vec<(Labels, f64)>;
 pub fn encode(status: &Status) -> String {
     let mut metrics = Metrics { registry: Registry::with_prefix("gt") };
     dispatcher(&mut metrics, status);
+    counted::add(&mut metrics, &status.counters);
     sessions(&mut metrics, status);
     workers(&mut metrics, status);
     gpus(&mut metrics, status);
@@ -42,9 +46,7 @@ fn dispatcher(metrics: &mut Metrics, status: &Status) {
     metrics.number("publications", "The number of published versions", None, publications);
     let bytes = status.publications.iter().map(|publication| publication.bytes).sum::<u64>();
     metrics.number("published", "The bytes of published tensors", BYTES, bytes as f64);
-    let dropped = Counter::<u64>::default();
-    dropped.inc_by(status.dropped);
-    metrics.register("events_dropped", "Events dropped as a watcher was slow", None, dropped);
+    metrics.total("events_dropped", "Events dropped as a watcher was slow", None, status.dropped);
 }
 
 fn sessions(metrics: &mut Metrics, status: &Status) {
@@ -178,6 +180,12 @@ impl Metrics {
         let gauge = Gauge::<f64, AtomicU64>::default();
         gauge.set(value);
         self.register(name, help, unit, gauge);
+    }
+
+    fn total(&mut self, name: &str, help: &str, unit: Option<Unit>, value: u64) {
+        let counter = Counter::<u64>::default();
+        counter.inc_by(value);
+        self.register(name, help, unit, counter);
     }
 
     fn gauge(&mut self, name: &str, help: &str, unit: Option<Unit>, values: Values) {
