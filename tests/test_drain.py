@@ -132,7 +132,7 @@ def test_draining_takes_an_operators_key(tmp_path):
     with cluster(2, *options, worker_options=options) as (address, _):
         done = drain("w0", address, "--key-file", str(user))
         assert done.returncode == 1
-        text = "the user 'ada', who may pause, resume and end sessions of their own alone"
+        text = "the user 'ada', who may pause, resume, end and weigh sessions of their own alone"
         assert text in done.stderr, done
         for role in ("client", "watcher"):
             done = drain("w0", address, "--key-file", str(keys[role]))

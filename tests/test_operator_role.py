@@ -87,7 +87,7 @@ def test_users_operate_on_sessions_of_their_own_alone(keys):
             ):
                 done = run_gt(*command, GT_KEY=of_user("ada"))
                 assert done.returncode == 1, done
-                assert "the key is of the user 'ada', who may pause, resume and end" in done.stderr
+                assert "the key is of the user 'ada', who may pause, resume, end and" in done.stderr
             pause = ("sessions", "pause", "--server", address, "#1")
             resume = ("sessions", "resume", "--server", address, "#1")
             done = run_gt(*pause, GT_KEY=of_user("bob"))
@@ -101,6 +101,14 @@ def test_users_operate_on_sessions_of_their_own_alone(keys):
             done = run_gt(*resume, GT_KEY=of_user("ada"))
             assert done.stdout.startswith("resumed counter.py ada@"), done
             assert count_within(program, 1) > 0
+            weigh = ("sessions", "weigh", "#1", "4", "--server", address)
+            done = run_gt(*weigh, GT_KEY=of_user("bob"))
+            assert done.returncode == 1 and "no session '#1' of user 'bob'" in done.stderr, done
+            done = run_gt(*weigh, GT_KEY=of_user("ada"))
+            assert done.stdout.startswith("the weight of counter.py ada@"), done
+            assert "among the sessions of its user is 4 now" in done.stdout
+            done = run_gt("sessions", "weigh", "#1", "0", "--server", address)
+            assert done.returncode == 2 and "expected a whole number from 1" in done.stderr
             assert run_gt(*pause, *operator).returncode == 0
             done = run_gt(*resume, GT_KEY=of_user("ada"))
             assert done.returncode == 1, done

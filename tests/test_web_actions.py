@@ -194,7 +194,7 @@ def test_a_page_with_a_users_key_acts_on_sessions_of_the_user_alone(keys):
             token = acting_link_of_server(web).removeprefix(f"{page.base}/#act=")
             operator = Operator(page, token)
             listed = answer_to(page.request("/actions", token))
-            expected = {"actions": ["pause", "resume", "end"], "user": "ada"}
+            expected = {"actions": ["pause", "resume", "end", "weigh"], "user": "ada"}
             assert (listed[0], json.loads(listed[1])) == (200, expected)
             shown = page.wait_for("two sessions", lambda _, data: len(data["sessions"]) == 2)
             own, other = sorted(shown["sessions"], key=lambda of: of["user"])
@@ -202,6 +202,9 @@ def test_a_page_with_a_users_key_acts_on_sessions_of_the_user_alone(keys):
             assert done == f"paused {own['name']}"
             assert "no session" in operator.refused("end", session=other["name"])
             assert "the key is of the user 'ada'" in operator.refused("drain", worker="w0")
+            done = operator.act("weigh", session=own["name"], weight=3)
+            assert done.endswith("among the sessions of its user is 3 now")
+            assert "the key is of the user 'ada'" in operator.refused("weigh", user="ada", weight=3)
             done = operator.act("end", session=own["name"])
             assert done == f"ended the session {own['name']}"
             assert clients[1].poll() is None

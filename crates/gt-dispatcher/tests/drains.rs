@@ -7,7 +7,8 @@ use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId, ToPeer};
 use gt_ir::RequestId;
 use gt_ir::message::{
     Attach, Badge, Goodbye, Hello, OperatorHello, OperatorToServer, ServerToClient,
-    ServerToOperator, ServerToWorker, Welcome, WorkerHello, WorkerToServer,
+    ServerToOperator, ServerToWatcher, ServerToWorker, WatcherHello, WatcherToServer, Welcome,
+    WorkerHello, WorkerToServer,
 };
 
 use crate::common::{Cluster, Program, client, send, worker};
@@ -174,7 +175,12 @@ fn operators_end_pause_and_weigh_the_sessions_of_users() {
     cluster.handle(ada, client("train".into(), badge("ada")));
     cluster.handle(bob, client("train".into(), badge("bob")));
     let request = RequestId(2);
-    let weigh = |user: &str, weight| OperatorToServer::Weigh { request, user: user.into(), weight };
+    let weigh = |user: &str, weight| OperatorToServer::Weigh {
+        request,
+        user: Some(user.into()),
+        name: None,
+        weight,
+    };
     let done = ask(&mut cluster, weigh("ada", Some(3)));
     assert_eq!(done.unwrap(), "the weight of user 'ada' is 3 now");
     let reason = ask(&mut cluster, weigh("adam", Some(3))).unwrap_err();
@@ -260,7 +266,8 @@ fn pauses_and_weights_outlive_the_server() {
     let badge = Badge { user: "ada".into(), team: String::new(), proof: [0; 32] };
     first.handle(PeerId::client(101), client("c101".into(), Some(badge)));
     let (request, user) = (RequestId(1), "ada".to_string());
-    let weigh = OperatorToServer::Weigh { request, user: user.clone(), weight: Some(7) };
+    let weigh =
+        OperatorToServer::Weigh { request, user: Some(user.clone()), name: None, weight: Some(7) };
     let pause = OperatorToServer::Pause { request, user: Some(user), name: None, is_paused: true };
     ask(&mut first, weigh).unwrap();
     ask(&mut first, pause).unwrap();
@@ -306,10 +313,52 @@ fn with_users() -> (Cluster, PeerId) {
 }
 
 #[test]
+fn users_weigh_sessions_of_their_own_against_each_other() {
+    let (mut cluster, ada) = with_users();
+    cluster.handle(PeerId::client(103), client("other".into(), badge("ada")));
+    let weigh = |name: &str, weight| OperatorToServer::Weigh {
+        request: RequestId(5),
+        user: None,
+        name: Some(name.into()),
+        weight,
+    };
+    for (weight, part) in [(0, "the weight is 0"), (u32::MAX, "from 1 to 1000000")] {
+        let reason = ask_as(&mut cluster, ada, weigh("#1", Some(weight))).unwrap_err();
+        assert!(reason.contains(part), "{reason}");
+    }
+    let reason = ask_as(&mut cluster, ada, weigh("#2", Some(3))).unwrap_err();
+    assert!(reason.contains("no session '#2' of user 'ada'"), "{reason}");
+    let done = ask_as(&mut cluster, ada, weigh("#1", Some(3))).unwrap();
+    assert!(done.ends_with("among the sessions of its user is 3 now"), "{done}");
+    let shares = |cluster: &mut Cluster| {
+        let watcher = PeerId::watcher(801);
+        cluster.handle(watcher, Hello::Watcher(WatcherHello::new("w")));
+        let status = WatcherToServer::Status { request: RequestId(1), since: 0 };
+        let out = send(&mut cluster.dispatcher, Duration::ZERO, watcher, status);
+        let status = out.into_iter().find_map(|(_, message)| match message {
+            ToPeer::Watcher(ServerToWatcher::Status { status, .. }) => Some(status),
+            _ => None,
+        });
+        status.unwrap().sessions.iter().map(|of| of.share).collect::<Vec<f64>>()
+    };
+    // Users are equal, whatever their sessions are.
+    assert_eq!(shares(&mut cluster), [0.375, 0.5, 0.125]);
+    // It outlasts the policy's being read again.
+    cluster.dispatcher.set_rules(Duration::ZERO, Rules::default());
+    assert_eq!(shares(&mut cluster), [0.375, 0.5, 0.125]);
+    ask_as(&mut cluster, ada, weigh("#1", None)).unwrap();
+    assert_eq!(shares(&mut cluster), [0.25, 0.5, 0.25]);
+}
+
+#[test]
 fn users_pause_resume_and_end_sessions_of_their_own_alone() {
     let (mut cluster, ada) = with_users();
-    let weigh =
-        OperatorToServer::Weigh { request: RequestId(5), user: "ada".into(), weight: Some(9) };
+    let weigh = OperatorToServer::Weigh {
+        request: RequestId(5),
+        user: Some("ada".into()),
+        name: None,
+        weight: Some(9),
+    };
     for message in [weigh, drain("w1"), end(Some("bob"), "#2"), pause(Some("bob"), None, true)] {
         let reason = ask_as(&mut cluster, ada, message).unwrap_err();
         assert!(reason.starts_with("the key is of the user 'ada'"), "{reason}");

@@ -61,7 +61,10 @@ fn long_names_are_refused_and_not_logged() {
     for (what, message) in [
         ("user", pause(Some(&long), None)),
         ("session", pause(None, Some(&long))),
-        ("user", OperatorToServer::Weigh { request, user: long.clone(), weight: None }),
+        (
+            "user",
+            OperatorToServer::Weigh { request, user: Some(long.clone()), name: None, weight: None },
+        ),
         ("user", OperatorToServer::EndSession { request, user, name: "x".into() }),
         ("session", OperatorToServer::EndSession { request, user: None, name }),
         ("worker", OperatorToServer::Drain { request, worker: long.clone(), within, force: false }),

@@ -59,17 +59,17 @@ impl Entitlement {
     /// Returns a session's share of a worker's time and memory beside `all` sessions there, itself
     /// included, by the weights: between 0 and 1.
     pub fn share<'a>(&self, all: impl Iterator<Item = &'a Entitlement>) -> f64 {
-        let mut teams: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut users: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut weights = 0;
+        let mut teams: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut users: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut weights = 0u64;
         for other in all {
-            teams.insert(&other.team, other.team_weight);
+            teams.insert(&other.team, u64::from(other.team_weight));
             if other.team == self.team {
-                users.insert(&other.user, other.user_weight);
-                weights += if other.user == self.user { other.weight } else { 0 };
+                users.insert(&other.user, u64::from(other.user_weight));
+                weights += if other.user == self.user { u64::from(other.weight) } else { 0 };
             }
         }
-        let part = |weight: u32, all: u32| f64::from(weight) / f64::from(all.max(1));
+        let part = |weight: u32, all: u64| f64::from(weight) / all.max(1) as f64;
         part(self.team_weight, teams.into_values().sum())
             * part(self.user_weight, users.into_values().sum())
             * part(self.weight, weights)

@@ -43,6 +43,8 @@ pub struct WorkerStats {
     pub failed: Vec<FailureSummary>,
     /// The worker's GPU, if NVML knows one.
     pub gpu: Option<GpuStatus>,
+    /// The bytes that its tensors may take in memory; `None` without a limit.
+    pub memory_limit: Option<u64>,
 }
 
 record!(struct WorkerStats {
@@ -67,6 +69,7 @@ record!(struct WorkerStats {
     compilations,
     failed,
     gpu,
+    memory_limit,
 });
 
 /// A failure, with the number of a session's tensors and steps that it has affected.

@@ -89,6 +89,10 @@ pub struct Report {
     /// The time since which events have been on.
     pub since: Duration,
     pub engine: String,
+    /// The version of its program.
+    pub version: String,
+    /// The bytes that its tensors may take in memory; `None` without a limit.
+    pub memory_limit: Option<u64>,
     pub operations: u64,
     pub failed: u64,
     /// Tensors held, their bytes, and the peak of these.
@@ -109,7 +113,7 @@ pub struct Report {
 }
 
 record!(struct Report {
-    at, since, engine, operations, failed, tensors, bytes, bytes_peak, spilled_tensors, spilled_bytes,
+    at, since, engine, version, memory_limit, operations, failed, tensors, bytes, bytes_peak, spilled_tensors, spilled_bytes,
     snapshot_bytes, snapshot_disk_bytes, busy, gpu, hot_paths,
 });
 
@@ -263,7 +267,10 @@ pub struct TeamStatus {
 
 record!(struct TeamStatus { name, weight, sessions, share, bytes, spilled, busy, windows });
 
-/// One of the last 60 minutes.
+/// The number of minutes of the last hour that are kept, of some 50 bytes each.
+pub const MINUTES: usize = 60;
+
+/// One of the last [`MINUTES`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MinuteStatus {
     /// When it began, in seconds since the dispatcher started; negative if that was started again

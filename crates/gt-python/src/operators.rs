@@ -99,12 +99,32 @@ fn weigh_user(
     key_file: Option<PathBuf>,
     insecure: bool,
 ) -> PyResult<String> {
-    operate(py, OperatorRequest::Weigh { user, weight }, (address, process, key_file, insecure))
+    let operation = OperatorRequest::Weigh { user: Some(user), name: None, weight };
+    operate(py, operation, (address, process, key_file, insecure))
+}
+
+/// Set the weight of a session among those of its user, as an operator, or as that user; None is 1.
+#[pyfunction]
+#[pyo3(signature = (name, weight=None, user=None, address=None, process=None, key_file=None, insecure=false))]
+#[allow(clippy::too_many_arguments)] // One for each option of the command.
+fn weigh_session(
+    py: Python<'_>,
+    name: String,
+    weight: Option<u32>,
+    user: Option<String>,
+    address: Option<String>,
+    process: Option<u32>,
+    key_file: Option<PathBuf>,
+    insecure: bool,
+) -> PyResult<String> {
+    let operation = OperatorRequest::Weigh { user, name: Some(name), weight };
+    operate(py, operation, (address, process, key_file, insecure))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(drain_worker, module)?)?;
     module.add_function(wrap_pyfunction!(end_any_session, module)?)?;
     module.add_function(wrap_pyfunction!(pause_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(weigh_session, module)?)?;
     module.add_function(wrap_pyfunction!(weigh_user, module)?)
 }

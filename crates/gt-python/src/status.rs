@@ -80,6 +80,7 @@ fn fill_in(status: &mut Status, stats: &[WorkerStats]) {
     for worker in &mut status.workers {
         if let Some(stats) = stats.iter().find(|stats| stats.name == worker.name) {
             worker.report.engine.clone_from(&stats.engine);
+            worker.report.memory_limit = stats.memory_limit;
             (worker.report.tensors, worker.report.bytes) = (stats.tensors, stats.bytes);
             worker.report.spilled_bytes = stats.spilled_bytes;
             worker.report.snapshot_bytes = stats.snapshot_bytes;
@@ -163,6 +164,7 @@ fn convert_worker<'py>(
     dict.set_item("rack", Some(&worker.rack).filter(|rack| !rack.is_empty()))?;
     let report = Some(&worker.report).filter(|report| report.is_received());
     dict.set_item("engine", report.map(|report| &report.engine))?;
+    dict.set_item("memory_limit", report.and_then(|report| report.memory_limit))?;
     dict.set_item("tensors", report.map(|report| report.tensors))?;
     dict.set_item("bytes", report.map(|report| report.bytes))?;
     dict.set_item("spilled_bytes", report.map(|report| report.spilled_bytes))?;

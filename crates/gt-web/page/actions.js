@@ -82,6 +82,16 @@ export const SESSION_ACTIONS = [
   onSession('pause', 'Pause the session', 'What it has sent already is computed. Then its program waits until the session is resumed.'),
   onSession('resume', 'Resume the session', 'Its program continues.'),
   onSession('end', 'End the session', 'Its tensors are freed, and its program gets an error. This cannot be undone.'),
+  {
+    title: 'Weigh',
+    press: (session) => askTwice({
+      verb: 'Weigh the session',
+      name: session.name,
+      means: 'The share of the session among those of its user follows from their weights; 1 is usual.',
+      field: { label: 'Weight', value: session.weights.session, attributes: { min: 1, max: 1000000 } },
+      done: (weight) => act({ action: 'weigh', weight, ...ofSession(session) }),
+    }),
+  },
 ];
 
 export const WORKER_ACTIONS = [{
@@ -104,7 +114,7 @@ export const USER_ACTIONS = [
       verb: 'Weigh the user',
       name: user,
       means: 'The share of the workers among users follows from their weights. This one replaces the policy\'s; 0 is the policy\'s again.',
-      field: { label: 'Weight', value: weights.user, attributes: { min: 0, max: 2147483647 } },
+      field: { label: 'Weight', value: weights.user, attributes: { min: 0, max: 1000000 } },
       done: (weight) => act({ action: 'weigh', user, weight: weight === 0 ? null : weight }),
     }),
     isFor: ({ user }) => user !== '',

@@ -270,8 +270,7 @@ impl Emitter {
 
     /// Whether a report is due at the engine's time `now`, if there is anything new.
     pub fn is_due(&self, now: Duration, at_once: bool) -> bool {
-        self.is_on
-            && (at_once || self.there(now) >= self.sent + EVERY || self.events.len() >= MANY)
+        self.is_on && (at_once || self.there(now) >= self.sent + EVERY || self.events.len() >= MANY)
     }
 
     /// The messages with new events and a report, if there is anything new and they are due or
@@ -295,6 +294,8 @@ impl Emitter {
             at: now,
             since: self.since,
             engine: stats.engine.clone(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            memory_limit: stats.memory_limit,
             operations: stats.operations_total,
             failed: stats.operations_failed,
             tensors: stats.tensors,

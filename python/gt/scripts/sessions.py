@@ -1,4 +1,4 @@
-"""`gt sessions`: list one's sessions, end them, pause and resume them."""
+"""`gt sessions`: list one's sessions, end, pause, resume and weigh them."""
 
 import argparse
 import sys
@@ -6,19 +6,25 @@ import sys
 from gt import _gt
 from gt.scripts._target import add_options, read_options
 
+#: The largest weight of a session.
+_MOST_WEIGHT = 1_000_000
+
 
 def main(argv: list[str] | None = None) -> int:
-    """List the sessions, or end, pause or resume some; return the exit status."""
+    """List the sessions, or end, pause, resume or weigh some; return the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["end"]:
         return _end(arguments[1:])
     if arguments[:1] in (["pause"], ["resume"]):
         return _pause(arguments[0], arguments[1:])
+    if arguments[:1] == ["weigh"]:
+        return _weigh(arguments[1:])
     parser = argparse.ArgumentParser(
         prog="gt sessions",
         description="List your sessions: name, age, program, tensors, bytes, device time, and "
         "what each waits for. `gt sessions end NAME` ends one. Operators pause one by `gt sessions "
-        "pause NAME`, or all of a user by `--user USER`, and resume them. Yours are those of your "
+        "pause NAME`, or all of a user by `--user USER`, and resume them; `gt sessions weigh NAME "
+        "WEIGHT` changes its share among those of its user. Yours are those of your "
         "key's user; without a user's key, everybody is one user.",
     )
     add_options(parser)
@@ -77,6 +83,28 @@ def _pause(command: str, arguments: list[str]) -> int:
         print(_gt.pause_sessions(command == "pause", args.name, args.user, **target))
     except (ConnectionError, OSError, ValueError) as error:
         print(f"gt sessions {command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _weigh(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="gt sessions weigh",
+        description="Set the weight of a session among those of its user, which is usually 1. "
+        "With keys, this takes an operator's key, or that of the session's user.",
+    )
+    parser.add_argument("name", help="the session's name, label or number")
+    parser.add_argument("weight", type=int, help="a whole number from 1 to 1000000")
+    parser.add_argument("--user", help="the session's user, if several have such a session")
+    add_options(parser, is_named=False)
+    args = parser.parse_args(arguments)
+    target = read_options(parser, args)
+    if not 1 <= args.weight <= _MOST_WEIGHT:
+        parser.error(f"the weight is {args.weight}, expected a whole number from 1 to 1000000")
+    try:
+        print(_gt.weigh_session(args.name, args.weight, args.user, **target))
+    except (ConnectionError, OSError, ValueError) as error:
+        print(f"gt sessions weigh: {error}", file=sys.stderr)
         return 1
     return 0
 

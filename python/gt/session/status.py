@@ -14,6 +14,8 @@ class Status:
     None.
 
     Of a worker:
+        `memory_limit`: the bytes that tensors may take in its memory (`gt worker --memory`); None
+        without a limit.
         `snapshot_bytes`, `snapshot_disk_bytes`: the size of the session snapshots that it keeps in
         memory and on disk, from which tensors are restored when a worker is lost.
         `machine`, `rack`: the name of its machine, and of what is near it (`gt worker --rack`);

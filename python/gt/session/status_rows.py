@@ -35,6 +35,7 @@ class WorkerRow(TypedDict):
     engine: str | None
     tensors: int | None
     bytes: int | None
+    memory_limit: int | None
     spilled_bytes: int | None
     snapshot_bytes: int | None
     snapshot_disk_bytes: int | None

@@ -8,7 +8,8 @@
 //! - [`lines`]: asks clients for the lines of their programs, for watchers; [`inspecting`]: the
 //!   details of one session.
 //! - [`slots`]: which workers host the slots of sessions; [`drains`]: moves them off a worker that is to end.
-//! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish. [`operators`]: what operators ask; [`pauses`]: of sessions.
+//! - [`memory`]: lanes that wait for memory. [`publishing`]: what sessions publish. [`operators`]: what operators ask; [`pauses`] and [`weights`]:
+//!   of sessions and users.
 //! - [`snapshots`]: takes snapshots of sessions; [`recovery`]: restores sessions from them when a
 //!   worker is lost; [`replay`]: replays the batches since; [`restart`]: resumes the sessions of a
 //!   server that was restarted.
@@ -36,6 +37,7 @@ mod routing;
 mod slots;
 mod snapshots;
 mod trials;
+mod weights;
 
 pub use restart::REJOIN_WITHIN;
 

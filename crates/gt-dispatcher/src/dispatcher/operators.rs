@@ -31,8 +31,9 @@ fn check_lengths(message: &OperatorToServer) -> Result<(), String> {
     let (user, (what, name)) = match message {
         OperatorToServer::Drain { worker, .. } => (None, ("worker", Some(worker))),
         OperatorToServer::EndSession { user, name, .. } => (user.as_ref(), ("session", Some(name))),
-        OperatorToServer::Weigh { user, .. } => (Some(user), ("session", None)),
-        OperatorToServer::Pause { user, name, .. } => (user.as_ref(), ("session", name.as_ref())),
+        OperatorToServer::Weigh { user, name, .. } | OperatorToServer::Pause { user, name, .. } => {
+            (user.as_ref(), ("session", name.as_ref()))
+        }
     };
     for (what, name) in [("user", user), (what, name)] {
         if let Some(name) = name.filter(|name| name.chars().nth(LONGEST).is_some()) {
@@ -80,7 +81,7 @@ impl ConnectedOperator {
     fn check(&self, of: Option<&str>) -> Result<(), String> {
         match &self.user {
             Some(own) if of != Some(own.as_str()) => Err(format!(
-                "the key is of the user '{own}', who may pause, resume and end sessions of their own alone\n  hint: the rest takes an operator's key"
+                "the key is of the user '{own}', who may pause, resume, end and weigh sessions of their own alone\n  hint: the rest takes an operator's key"
             )),
             _ => Ok(()),
         }
@@ -168,9 +169,14 @@ impl Dispatcher {
                 let by = operator.role();
                 self.end_session_of(now, by, user.as_deref(), &name).map(Some)
             }
-            OperatorToServer::Weigh { user, weight, .. } => {
+            OperatorToServer::Weigh { user, name: Some(name), weight, .. } => {
+                let user = user.or(own);
+                operator.check(user.as_deref())?;
+                self.weigh_session(now, user.as_deref(), &name, weight).map(Some)
+            }
+            OperatorToServer::Weigh { user, name: None, weight, .. } => {
                 operator.check(None)?;
-                self.weigh(now, &user, weight).map(Some)
+                self.weigh(now, user.as_deref().unwrap_or_default(), weight).map(Some)
             }
             OperatorToServer::Pause { user, name, is_paused, .. } => {
                 let user = user.or(own);
@@ -293,26 +299,5 @@ impl Dispatcher {
             names => format!("the users are {}", known(user, names)),
         };
         Err(format!("there is no user '{}': {list}", word(user)))
-    }
-
-    /// Sets the weight of a user, in place of the policy's.
-    fn weigh(&mut self, now: Duration, user: &str, weight: Option<u32>) -> Result<String, String> {
-        if weight == Some(0) {
-            return Err(
-                "the weight is 0, expected a whole number from 1 on\n  hint: `gt sessions pause --user USER` holds sessions back"
-                    .into(),
-            );
-        }
-        self.check_user(user)?;
-        match weight {
-            Some(weight) => self.rules.weights.insert(user.to_string(), weight),
-            None => self.rules.weights.remove(user),
-        };
-        self.set_rules(now, self.rules.clone());
-        self.journal_orders();
-        Ok(match weight {
-            Some(weight) => format!("the weight of user '{user}' is {weight} now"),
-            None => format!("the weight of user '{user}' is the policy's again"),
-        })
     }
 }

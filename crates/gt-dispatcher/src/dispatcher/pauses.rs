@@ -111,8 +111,11 @@ impl Dispatcher {
             let found = self.peers.sessions.iter().filter(is_it);
             found.map(|session| session.identity.number).collect()
         };
+        let identities = self.peers.sessions.iter().map(|session| &session.identity);
+        let weighed = identities.filter(|of| of.entitlement.weight != 1);
         JournalRecord::Orders {
             weights: weights.collect(),
+            weighed: weighed.map(|of| (of.number, of.entitlement.weight)).collect(),
             users: self.paused.iter().cloned().collect(),
             sessions: paused(PausedBy::Operator),
             by_users: paused(PausedBy::User),

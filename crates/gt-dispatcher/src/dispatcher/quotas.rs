@@ -114,8 +114,8 @@ impl Dispatcher {
             // Warnings under the previous policy are void.
             session.account.warned.clear();
             let Entitlement { user, team, .. } = &session.identity.entitlement;
-            let is_away = session.identity.entitlement.is_away;
-            let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
+            let Entitlement { is_away, weight, .. } = session.identity.entitlement;
+            let entitlement = Entitlement { is_away, weight, ..self.rules.entitlement(user, team) };
             if session.identity.entitlement != entitlement {
                 self.scheduler.admit(session.identity.peer, &entitlement);
                 session.identity.entitlement = entitlement;

@@ -142,7 +142,8 @@ impl Dispatcher {
         };
         let batches = history.take_batches().map_err(unkept)?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
-        let entitlement = Entitlement { is_away: true, ..self.entitle(&history.hello)? };
+        let mut entitlement = Entitlement { is_away: true, ..self.entitle(&history.hello)? };
+        entitlement.weight = history.weight.unwrap_or(entitlement.weight);
         let incarnation = self.peers.sessions.numbers.next_incarnation();
         let mut lineage = Box::new(Lineage::new(limits));
         let (mut state, slots) = (SnapshotState::default(), history.slots);

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use gt_ir::message::ClientHello;
-use gt_ir::status::MinuteStatus;
+use gt_ir::status::{MINUTES, MinuteStatus};
 use gt_ir::{SessionId, WorkerId};
 
 use super::{BaseRecord, JournalRecord, StoredTensors};
 use crate::library::StoredPublications;
 use crate::named::SessionName;
 use crate::numbers::LastNumbers;
-use crate::observability::MINUTES;
 use crate::paused::PausedBy;
 use crate::planner::{Slots, TensorTable};
 use crate::queue::{Pruned, SlotCount};
@@ -48,6 +47,8 @@ pub struct SessionHistory {
     pub is_detached: bool,
     /// Who has paused it, if it is paused.
     pub(crate) paused: Option<PausedBy>,
+    /// Its weight among those of its user, if it was given one.
+    pub(crate) weight: Option<u32>,
     /// The number of the client's messages that were received.
     pub received: u64,
     /// The last snapshot, `None` if there is none yet; or why the session cannot be restored.
@@ -93,6 +94,7 @@ impl History {
                     name: None,
                     is_detached: false,
                     paused,
+                    weight: None,
                     received: 0,
                     base: Ok(None),
                     tensors: TensorTable::default(),
@@ -122,10 +124,12 @@ impl History {
                 self.sessions.remove(&session);
                 self.publications.ended.remove(&session);
             }
-            R::Orders { weights, users, sessions, by_users } => {
+            R::Orders { weights, weighed, users, sessions, by_users } => {
                 (self.weights, self.paused) =
                     (weights.into_iter().collect(), users.into_iter().collect());
+                let weighed: BTreeMap<_, _> = weighed.into_iter().collect();
                 for (number, history) in &mut self.sessions {
+                    history.weight = weighed.get(number).copied();
                     history.paused = match sessions.contains(number) {
                         true => Some(PausedBy::Operator),
                         false => by_users.contains(number).then_some(PausedBy::User),

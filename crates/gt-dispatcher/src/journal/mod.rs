@@ -104,10 +104,11 @@ pub enum JournalRecord {
         version: u32,
         origin: Option<(SessionId, RequestId)>,
     },
-    /// What operators have set, from now on: the weights of users, and the users and the sessions
-    /// that are paused; and the sessions that their own users have paused.
+    /// What operators have set, from now on: the weights of users, those of sessions, and the users
+    /// and the sessions that are paused; and the sessions that their own users have paused.
     Orders {
         weights: Vec<(String, u32)>,
+        weighed: Vec<(SessionId, u32)>,
         users: Vec<String>,
         sessions: Vec<SessionId>,
         by_users: Vec<SessionId>,
@@ -133,7 +134,7 @@ record!(enum JournalRecord {
     11 => Holder { session, hello, name, is_detached },
     12 => Publication(publication),
     13 => PublicationEnd { publication, origin },
-    14 => Orders { weights, users, sessions, by_users },
+    14 => Orders { weights, weighed, users, sessions, by_users },
     15 => Version { user, name, version, origin },
     16 => Minute { at, minute },
 });

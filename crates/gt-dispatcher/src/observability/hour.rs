@@ -4,10 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use gt_ir::status::MinuteStatus;
+use gt_ir::status::{MINUTES, MinuteStatus};
 
-/// The number of minutes that are kept, of some 50 bytes each.
-pub(crate) const MINUTES: usize = 60;
+/// The seconds of a minute.
 const MINUTE: u64 = 60;
 
 /// A ring of minutes.

@@ -31,7 +31,7 @@ use hour::LastHour;
 use log::{LineKind, Log};
 use watchers::{Watchers, summarize};
 
-pub(crate) use hour::{HourCounters, MINUTES};
+pub(crate) use hour::HourCounters;
 pub(crate) use status::Cluster;
 use watchers::of_batch;
 

@@ -14,8 +14,9 @@ pub enum OperatorToServer {
     Drain { request: RequestId, worker: String, within: Duration, force: bool },
     /// The session of this name or label ends; of a user, if one is named.
     EndSession { request: RequestId, user: Option<String>, name: String },
-    /// The weight of a user among others, in place of the policy's; `None` is the policy's again.
-    Weigh { request: RequestId, user: String, weight: Option<u32> },
+    /// The weight of a user among others, in place of the policy's, or of the session of this name or
+    /// label among those of its user; `None` is the policy's again, or 1.
+    Weigh { request: RequestId, user: Option<String>, name: Option<String>, weight: Option<u32> },
     /// The sessions of a user, or the one of this name or label, pause or resume.
     Pause { request: RequestId, user: Option<String>, name: Option<String>, is_paused: bool },
 }
@@ -23,7 +24,7 @@ pub enum OperatorToServer {
 record!(enum OperatorToServer {
     1 => Drain { request, worker, within, force },
     2 => EndSession { request, user, name },
-    3 => Weigh { request, user, weight },
+    3 => Weigh { request, user, name, weight },
     4 => Pause { request, user, name, is_paused },
 });
 

@@ -52,6 +52,8 @@ fn worker(worker: &WorkerStatus, model: &Model, status: &Status) -> Value {
         "rack": Some(&worker.rack).filter(|rack| !rack.is_empty()),
         "draining": worker.is_draining,
         "engine": worker.report.is_received().then_some(&worker.report.engine),
+        "version": worker.report.is_received().then_some(&worker.report.version),
+        "memory_limit": worker.report.memory_limit,
         "idle": 1.0 - shares.busy(),
         "busy_for": busy_for,
         "busy_seconds": worker.busy.as_secs_f64(),

@@ -33,11 +33,12 @@ const COLUMNS = [
   { title: 'with', text: activities },
   { title: 'queue', text: (of) => number(of.queue), kind: 'number' },
   { title: 'memory', text: (of) => bytes(of.bytes), kind: 'number' },
+  { title: 'limit', text: (of) => (of.memory_limit === null ? 'none' : bytes(of.memory_limit)), kind: 'number' },
   { title: 'most', text: (of) => bytes(of.bytes_peak), kind: 'number' },
   { title: 'spilled', text: (of) => bytes(of.spilled_bytes), kind: 'number' },
   { title: 'snapshots', text: (of) => (of.snapshot_bytes === null ? '–' : bytes(of.snapshot_bytes + of.snapshot_disk_bytes)), kind: 'number' },
   { title: 'failed', text: (of) => number(of.failed), kind: 'number', isBad: (of) => of.failed > 0 },
-  { title: 'engine', text: (of) => of.engine ?? '–' },
+  { title: 'engine', text: (of) => [of.engine, of.version].filter(Boolean).join(' ') || '–' },
   { title: 'GPU', text: gpu },
   column(WORKER_ACTIONS, (of) => of.name),
 ];

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The names of the actions.
 pub const ACTIONS: [&str; 5] = ["pause", "resume", "end", "weigh", "drain"];
 /// Those of users, for sessions of their own.
-pub const OWN_ACTIONS: [&str; 3] = ["pause", "resume", "end"];
+pub const OWN_ACTIONS: [&str; 4] = ["pause", "resume", "end", "weigh"];
 
 /// The most letters of a name.
 const LETTERS: usize = 512;
@@ -33,8 +33,8 @@ pub fn parse(bytes: &[u8]) -> Result<OperatorRequest, String> {
             OperatorRequest::EndSession { user: text(&mut fields, "user")?, name }
         }
         "weigh" => {
-            let user = required(&mut fields, "user")?;
-            OperatorRequest::Weigh { user, weight: weight(fields.remove("weight"))? }
+            let (user, name) = user_or_session(&mut fields)?;
+            OperatorRequest::Weigh { user, name, weight: weight(fields.remove("weight"))? }
         }
         "drain" => {
             let worker = required(&mut fields, "worker")?;
@@ -53,10 +53,17 @@ pub fn parse(bytes: &[u8]) -> Result<OperatorRequest, String> {
 }
 
 fn pause(fields: &mut Map<String, Value>, is_paused: bool) -> Result<OperatorRequest, String> {
-    let (user, name) = (text(fields, "user")?, text(fields, "session")?);
-    match (&user, &name) {
+    let (user, name) = user_or_session(fields)?;
+    Ok(OperatorRequest::Pause { user, name, is_paused })
+}
+
+/// Returns the user and the session that an action is for, of which one may be missing.
+fn user_or_session(
+    fields: &mut Map<String, Value>,
+) -> Result<(Option<String>, Option<String>), String> {
+    match (text(fields, "user")?, text(fields, "session")?) {
         (None, None) => Err("the action has neither 'session' nor 'user', expected one".into()),
-        _ => Ok(OperatorRequest::Pause { user, name, is_paused }),
+        both => Ok(both),
     }
 }
 
@@ -131,6 +138,7 @@ mod tests {
     #[test]
     fn each_action_is_the_request_of_its_command() {
         let pause = |user, name, is_paused| OperatorRequest::Pause { user, name, is_paused };
+        let weigh = |user, name, weight| OperatorRequest::Weigh { user, name, weight };
         let drain = |seconds| OperatorRequest::Drain {
             worker: "w3".into(),
             within: Duration::from_secs(seconds),
@@ -147,14 +155,9 @@ mod tests {
                 r#"{"action":"end","session":"a b","user":"ada"}"#,
                 OperatorRequest::EndSession { user: some("ada"), name: "a b".into() },
             ),
-            (
-                r#"{"action":"weigh","user":"ada","weight":3}"#,
-                OperatorRequest::Weigh { user: "ada".into(), weight: Some(3) },
-            ),
-            (
-                r#"{"action":"weigh","user":"ada","weight":null}"#,
-                OperatorRequest::Weigh { user: "ada".into(), weight: None },
-            ),
+            (r#"{"action":"weigh","user":"ada","weight":3}"#, weigh(some("ada"), None, Some(3))),
+            (r#"{"action":"weigh","user":"ada","weight":null}"#, weigh(some("ada"), None, None)),
+            (r##"{"action":"weigh","session":"#3","weight":4}"##, weigh(None, some("#3"), Some(4))),
             (r#"{"action":"drain","worker":"w3"}"#, drain(50)),
             (r#"{"action":"drain","worker":"w3","within":7}"#, drain(7)),
         ] {

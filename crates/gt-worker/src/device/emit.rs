@@ -27,6 +27,7 @@ impl<E: Engine> Device<E> {
             top_sequences: self.programs.top_sequences(),
             compilation,
             gpu: self.engine.gpu(),
+            memory_limit: self.options.memory,
             ..self.stats.clone()
         }
     }

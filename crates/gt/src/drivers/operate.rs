@@ -24,7 +24,7 @@ pub enum OperatorRequest {
     /// See [`OperatorToServer::EndSession`].
     EndSession { user: Option<String>, name: String },
     /// See [`OperatorToServer::Weigh`].
-    Weigh { user: String, weight: Option<u32> },
+    Weigh { user: Option<String>, name: Option<String>, weight: Option<u32> },
     /// See [`OperatorToServer::Pause`].
     Pause { user: Option<String>, name: Option<String>, is_paused: bool },
 }
@@ -41,8 +41,8 @@ impl OperatorRequest {
             OperatorRequest::EndSession { user, name } => {
                 (OperatorToServer::EndSession { request, user, name }, ANSWER)
             }
-            OperatorRequest::Weigh { user, weight } => {
-                (OperatorToServer::Weigh { request, user, weight }, ANSWER)
+            OperatorRequest::Weigh { user, name, weight } => {
+                (OperatorToServer::Weigh { request, user, name, weight }, ANSWER)
             }
             OperatorRequest::Pause { user, name, is_paused } => {
                 (OperatorToServer::Pause { request, user, name, is_paused }, ANSWER)

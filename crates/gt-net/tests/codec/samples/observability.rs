@@ -84,6 +84,8 @@ pub fn report() -> Report {
         since: Duration::from_nanos(77),
         at: Duration::from_millis(1500),
         engine: "native".into(),
+        version: "1.2.3".into(),
+        memory_limit: Some(1 << 36),
         operations: 10,
         failed: 1,
         tensors: 3,

@@ -12,7 +12,12 @@ pub fn operator_to_server() -> Vec<OperatorToServer> {
     vec![
         OperatorToServer::Drain { request, worker: "w3".into(), within, force: true },
         OperatorToServer::EndSession { request, user: user.clone(), name: "run-12".into() },
-        OperatorToServer::Weigh { request, user: "ada".into(), weight: Some(300) },
+        OperatorToServer::Weigh {
+            request,
+            user: Some("ada".into()),
+            name: None,
+            weight: Some(300),
+        },
         OperatorToServer::Pause { request, user, name: None, is_paused: true },
     ]
 }
