@@ -1,6 +1,5 @@
 """Views that were left: nothing of them stays in the browser."""
 
-import pytest
 from browsers import browser, needs_browser
 from processes import cluster, embedded_only, one_engine_only, program
 from web_pages import page_of_server
