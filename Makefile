@@ -99,10 +99,10 @@ test-cluster: build $(VENV)/.cluster ## Install SLURM, ssh, Ray and the client o
 
 # What the tests of the web page need beside GT, from Debian and from the registries of Python and Node.
 $(VENV)/.browser: $(VENV)/.tests
-	$(BIN)/pip install --quiet 'playwright==1.65.*'
+	$(BIN)/pip install --quiet 'playwright==1.65.*' 'jupyterlab==4.6.*' ipykernel
 	@touch $@
 
-test-browser: build $(VENV)/.browser ## Install chromium, Playwright and nginx, and run the tests of the web page in a browser and behind a proxy
+test-browser: build $(VENV)/.browser ## Install chromium, Playwright, JupyterLab and nginx, and run the tests in a browser and behind a proxy
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
 	then apt-get install -y -qq --no-install-recommends chromium nginx-light openssl > /dev/null; \
 	else echo "SKIPPED: installing chromium, nginx-light and openssl, which takes root and apt-get"; fi

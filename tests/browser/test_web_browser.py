@@ -26,6 +26,7 @@ VIEWS = (
     "sessions",
     "users",
     "published",
+    "hot",
     "moves",
     "failures",
     "hour",

@@ -2,6 +2,7 @@
 
 import uPlot from './vendor/uplot/uPlot.esm.js';
 import { element, setText } from './elements.js';
+import { onResize, onScheme } from './observe.js';
 
 const HEIGHT = 150;
 /** The seconds between the times that are written below a chart. */
@@ -17,10 +18,10 @@ export function clock(seconds) {
 }
 
 /**
- * Makes a chart of one value. `value` returns it from a sample of the history, or null; `text` shows
- * one. The caption says what the chart shows, for those who do not see it.
+ * Makes a chart of one value, until a signal is aborted. `value` returns it from a sample of the
+ * history, or null; `text` shows one. The caption says what the chart shows, for those who do not see it.
  */
-export function chart(title, value, text, most = null) {
+export function chart(ends, title, value, text, most = null) {
   const plotted = element('div', { class: 'plot', 'aria-hidden': 'true' });
   const summary = element('span', { class: 'summary' });
   const node = element('figure', {}, element('figcaption', {}, `${title} `, summary), plotted);
@@ -46,10 +47,12 @@ export function chart(title, value, text, most = null) {
     }, data(), plotted);
   }
 
-  new ResizeObserver(() => {
+  onResize(plotted, () => {
     if (plot && plotted.clientWidth > 0) plot.setSize({ width: plotted.clientWidth, height: HEIGHT });
-  }).observe(plotted);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plot && draw());
+  }, ends);
+  onScheme(() => plot && draw(), ends);
+  // It listens to the window.
+  ends.addEventListener('abort', () => plot?.destroy());
 
   function update(history) {
     samples = history.samples;

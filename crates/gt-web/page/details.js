@@ -7,37 +7,48 @@ const EVERY = 1000;
 const AGAIN = 5000;
 
 /**
- * Asks for the details of a session while `isShown` returns true; calls `took` with them, or `failed`
+ * Asks for the details of a session until a signal is aborted; calls `took` with them, or `failed`
  * with the reason that there are none. Returns a function that has the next step explained.
  */
-export function follow(session, { isShown, took, failed }) {
+export function follow(session, ends, { took, failed }) {
   let explains = false;
+  let isAsking = false;
   let timer = null;
+  ends.addEventListener('abort', () => clearTimeout(timer));
 
+  /** Asks once; returns after how long to ask again. */
   async function ask() {
-    if (!isShown()) return;
     const path = `/sessions/${session}${explains ? '?explain' : ''}`;
     explains = false;
-    let pause = EVERY;
     try {
-      const answer = await fetch(path, { headers: proof(), cache: 'no-store' });
+      const answer = await fetch(path, { headers: proof(), cache: 'no-store', signal: ends });
       const isAnswer = answer.headers.get('Content-Type')?.startsWith('application/json');
       const body = isAnswer ? await answer.json() : { error: `status ${answer.status}` };
+      if (ends.aborted) return AGAIN;
       if (answer.ok) took(body);
       else failed(body.error);
-      if (!answer.ok) pause = AGAIN;
+      return answer.ok ? EVERY : AGAIN;
     } catch {
       // The stream of updates says that there is no contact.
-      pause = AGAIN;
+      return AGAIN;
     }
-    timer = setTimeout(ask, document.hidden ? AGAIN : pause);
   }
 
-  // The view is put on the page after it is made.
-  timer = setTimeout(ask, 0);
+  /** Asks now and then, one question at a time. */
+  async function go() {
+    clearTimeout(timer);
+    if (isAsking) return;
+    isAsking = true;
+    const pause = await ask();
+    isAsking = false;
+    if (ends.aborted) return;
+    if (explains) go();
+    else timer = setTimeout(go, document.hidden ? AGAIN : pause);
+  }
+
+  go();
   return () => {
     explains = true;
-    clearTimeout(timer);
-    ask();
+    go();
   };
 }

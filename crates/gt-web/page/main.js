@@ -16,7 +16,10 @@ import failures from './views/failures.js';
 import hour from './views/hour.js';
 import timeline from './views/timeline.js';
 
-/** Each view has a link of its own. `make` returns its element and a function that updates it. */
+/**
+ * Each view has a link of its own. `make` takes the argument in the address and a signal, which is
+ * aborted when another view is shown; it returns the view's element and a function that updates it.
+ */
 const VIEWS = [mine, workers, sessions, users, published, hot, moves, failures, hour, timeline];
 
 const content = document.getElementById('content');
@@ -25,6 +28,8 @@ const dispatcher = document.getElementById('dispatcher');
 const past = new History();
 let status = null;
 let shown = null;
+/** Ends what the shown view follows. */
+let ending = null;
 
 const links = VIEWS.map((view) => {
   const link = element('a', { href: `#/${view.path}` }, view.title);
@@ -50,7 +55,9 @@ function show() {
   }
   const title = element('h2', { tabindex: -1 }, view.title);
   const isFirst = shown === null;
-  shown = view.make(argument);
+  ending?.abort();
+  ending = new AbortController();
+  shown = view.make(argument, ending.signal);
   content.replaceChildren(title, shown.node);
   document.title = `${view.title} – GT`;
   if (!isFirst) title.focus();

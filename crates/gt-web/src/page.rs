@@ -25,6 +25,7 @@ const FILES: &[(&str, &str, &[u8])] = &files![
     SCRIPT "chart.js",
     SCRIPT "details.js",
     SCRIPT "mesh.js",
+    SCRIPT "observe.js",
     SCRIPT "elements.js",
     SCRIPT "words.js",
     SCRIPT "views/mine.js",

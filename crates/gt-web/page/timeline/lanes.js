@@ -1,6 +1,7 @@
 // The drawing of a recording: an overview, rows with spans, and the details of one span.
 
 import { element, setText } from '../elements.js';
+import { onResize, onScheme } from '../observe.js';
 import { percent } from '../words.js';
 import { facts, length } from './describe.js';
 import { AXIS, Painter, resize, theme } from './draw.js';
@@ -25,12 +26,8 @@ const SELECTED = 0.02;
 
 const KEYS = 'Keys: left and right move, + and - zoom, 0 shows all; up and down choose a row, comma and period the span before and after it, Enter zooms to it.';
 
-/** One drawing is seen at a time; those before it, with their recordings, are to be forgotten. */
-let latest = null;
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => latest?.());
-
-/** Makes the drawing; `changed` is called when what is seen has changed. */
-export function lanes(changed) {
+/** Makes the drawing, until a signal is aborted; `changed` is called when what is seen has changed. */
+export function lanes(ends, changed) {
   const canvas = element('canvas', {
     tabindex: 0, role: 'application', 'aria-roledescription': 'timeline', 'aria-label': 'Timeline of the recording', 'aria-describedby': 'timeline-summary timeline-keys',
   });
@@ -81,6 +78,7 @@ export function lanes(changed) {
 
   /** Draws at the next frame, once for all changes until then. */
   function draw(hasMoved = false) {
+    if (ends.aborted) return;
     if (hasMoved) changed();
     if (isDue || !recording) return;
     isDue = true;
@@ -241,7 +239,8 @@ export function lanes(changed) {
     key,
   });
   scrolled.addEventListener('scroll', () => draw());
-  new ResizeObserver(measure).observe(scrolled);
+  onResize(scrolled, measure, ends);
+  onScheme(recolour, ends);
 
   /** Draws with other colours: those of the theme, or of another highlight. */
   function recolour() {
@@ -261,6 +260,5 @@ export function lanes(changed) {
     changed();
   }
 
-  latest = recolour;
   return { node, show, recolour, zoomTo, range: () => range, seen: () => length(range.width) };
 }

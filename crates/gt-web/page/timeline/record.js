@@ -24,10 +24,10 @@ export async function record(seconds, session = null) {
   }
 }
 
-/** Returns the recordings, newest first; null without an answer. */
-export async function list() {
+/** Returns the recordings, newest first; null without an answer, as after a signal's abort. */
+export async function list(ends) {
   try {
-    const answer = await fetch('/recordings', { cache: 'no-store' });
+    const answer = await fetch('/recordings', { cache: 'no-store', signal: ends });
     if (!answer.ok) return null;
     const { recordings } = await answer.json();
     return recordings.map((of) => ({ ...of, error: of.error && said(of.error) }));

@@ -14,12 +14,12 @@ function minutes({ hour, seconds }) {
   });
 }
 
-function make() {
+function make(_, ends) {
   const charts = [
-    chart('Busy workers', (of) => of.busy, percent, 1),
-    chart('Sessions', (of) => of.sessions, number),
-    chart('Memory of sessions', (of) => of.bytes, bytes),
-    chart('Failures', (of) => of.losses, number),
+    chart(ends, 'Busy workers', (of) => of.busy, percent, 1),
+    chart(ends, 'Sessions', (of) => of.sessions, number),
+    chart(ends, 'Memory of sessions', (of) => of.bytes, bytes),
+    chart(ends, 'Failures', (of) => of.losses, number),
   ];
   const list = table('Minutes', [
     { title: 'from', text: (of) => clock(of.time).slice(0, 5), kind: 'number' },

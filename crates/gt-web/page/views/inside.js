@@ -39,8 +39,8 @@ function moveText(moved) {
     + ` to ${moved.to.placement} on ${moved.to.slots.join(', ')}, because ${moved.reason}`;
 }
 
-/** Makes the sections of a session's view. */
-export function inside(session) {
+/** Makes the sections of a session's view, until a signal is aborted. */
+export function inside(session, ends) {
   const said = element('p', { class: 'none', role: 'status' });
   const counted = element('p', { class: 'note' });
   const stream = table('Instructions', STREAM, (of) => `${of.operation}\n${of.line}\n${of.signal}`, 'Nothing was planned for it since this page shows it.');
@@ -99,8 +99,7 @@ export function inside(session) {
     setText(explainNote, `${what}: ${number(given.steps.length)} operations, ${number(moved.length)} moves of ${sum} between workers.${links}`);
   }
 
-  const next = follow(session, {
-    isShown: () => node.isConnected,
+  const next = follow(session, ends, {
     took(details) {
       setText(said, '');
       stream.update(details.stream);

@@ -49,7 +49,7 @@ export const COLUMNS = [
   { title: 'troubles', text: (of) => allTroubles(of) || '–', isBad: (of) => allTroubles(of) !== '' },
 ];
 
-function make() {
+function make(_, ends) {
   let status = null;
   let past = null;
   let chosen = localStorage.getItem(STORED) ?? 'me';
@@ -60,9 +60,9 @@ function make() {
   });
   const sums = facts(['sessions', 'instructions/s', 'used', 'memory']);
   const list = table('Sessions', COLUMNS, (of) => of.number, 'There are no such sessions.');
-  const rate = chart('Instructions/s of all sessions', (of) => of.rate, number);
-  const busy = chart('Busy workers', (of) => of.busy, percent, 1);
-  const memory = chart('Memory of all workers', (of) => of.bytes, bytes);
+  const rate = chart(ends, 'Instructions/s of all sessions', (of) => of.rate, number);
+  const busy = chart(ends, 'Busy workers', (of) => of.busy, percent, 1);
+  const memory = chart(ends, 'Memory of all workers', (of) => of.bytes, bytes);
   const node = element('div', {}, whose.node, sums.node, list.node,
     element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, busy.node, memory.node));
 

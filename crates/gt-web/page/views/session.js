@@ -38,7 +38,7 @@ function values(session) {
   };
 }
 
-function make(argument) {
+function make(argument, ends) {
   const wanted = Number(argument);
   const name = element('p', { class: 'name' }, `Session ${Number.isInteger(wanted) ? wanted : ''}`);
   let latest = null;
@@ -50,11 +50,11 @@ function make(argument) {
     { title: 'entitled to', text: (of) => duration(of.entitled_seconds), kind: 'number' },
   ], (of) => of.name, 'None yet.');
   const behind = table('It waits beside', [{ title: 'session', text: (of) => of }], (of) => of, 'It waits beside no other session.');
-  const rate = chart('Instructions/s', (of) => of.rate === null ? null : of.sessions.get(wanted)?.rate, number);
-  const memory = chart('Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
+  const rate = chart(ends, 'Instructions/s', (of) => of.rate === null ? null : of.sessions.get(wanted)?.rate, number);
+  const memory = chart(ends, 'Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
   const rest = element('div', {}, acts, recordButton(wanted), all.node, windows.node, behind.node,
     element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node),
-    inside(wanted));
+    inside(wanted, ends));
   rest.hidden = true;
   const ended = element('p', { class: 'none', role: 'status' });
 

@@ -36,7 +36,7 @@ function summary({ header, length: seconds, rows, highlighted }) {
   return `${length(seconds)} with ${count(header.spans)} events on ${count(rows.length)} rows, ${count(instructions)} instructions on workers${moves}${lost}${others}.`;
 }
 
-function make(argument) {
+function make(argument, ends) {
   const wanted = /^\d+$/.test(argument ?? '') ? Number(argument) : null;
   let shown = null;
   let recording = null;
@@ -69,7 +69,7 @@ function make(argument) {
     { title: 'size', text: (of) => bytes(of.bytes), kind: 'number' },
   ], (of) => of.number, 'Nothing is recorded yet.');
 
-  const drawn = lanes(() => {
+  const drawn = lanes(ends, () => {
     clearTimeout(settled);
     settled = setTimeout(settle, SETTLED);
   });
@@ -100,7 +100,7 @@ function make(argument) {
   const node = element('div', {}, controls, said, whole, recordings.node, spans.node);
 
   function settle() {
-    if (!recording || !node.isConnected) return;
+    if (!recording) return;
     const range = drawn.range();
     setText(seen, range.isWhole ? 'All of it is in sight.' : `In sight: ${drawn.seen()}, from ${moment(range.from, range.width / 100)} on.`);
     spans.update(longest(recording, range, LISTED).map(({ span, row }) => ({ span, row, of: facts(recording, span, row) })));
@@ -121,13 +121,14 @@ function make(argument) {
   async function open(number) {
     shown = number;
     setText(said, `Recording ${number} is loaded.`);
-    const answer = await fetch(`/recordings/${number}`, { cache: 'no-store' }).catch(() => null);
+    const answer = await fetch(`/recordings/${number}`, { cache: 'no-store', signal: ends }).catch(() => null);
+    if (ends.aborted) return;
     if (!answer?.ok) {
       setText(said, answer?.status === 404 ? `Recording ${number} is not kept any more.` : 'The recording could not be loaded.');
       return;
     }
     const content = await answer.arrayBuffer().catch(() => null);
-    if (!node.isConnected) return;
+    if (ends.aborted) return;
     if (!content) {
       setText(said, 'The recording could not be loaded.');
       return;
@@ -143,8 +144,8 @@ function make(argument) {
   }
 
   async function look() {
-    const all = await list();
-    if (!node.isConnected) return;
+    const all = await list(ends);
+    if (ends.aborted) return;
     if (all) {
       recordings.update(all);
       const running = all.find((of) => of.state === 'recording');
@@ -157,10 +158,20 @@ function make(argument) {
         setText(said, `Recording ${own.number} ${state(own)}`);
         said.classList.toggle('bad', own.state === 'failed');
       }
-      timer = setTimeout(look, running ? SOON : LATER);
-    } else timer = setTimeout(look, LATER);
+      wait(running ? SOON : LATER);
+    } else wait(LATER);
   }
 
+  /** Looks again after some milliseconds. */
+  function wait(pause) {
+    // The view may have ended while a recording was loaded.
+    if (!ends.aborted) timer = setTimeout(look, pause);
+  }
+
+  ends.addEventListener('abort', () => {
+    clearTimeout(timer);
+    clearTimeout(settled);
+  });
   relabel();
   recordings.update([]);
   look();
