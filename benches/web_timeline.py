@@ -95,7 +95,8 @@ def recording(spans: int) -> bytes:
         for session in range(CLIENTS)
         for name, colour in [("add", 1), ("matmul", 3), ("sum", 2), ("move", 7), ("hot path", 6)]
     ]
-    rows, columns = [], []
+    rows: list[dict[str, Any]] = []
+    columns: list[tuple[Any, Any, Any]] = []
     for part, name in [
         *(("client", f"train{number}.py ada@box #{number}") for number in range(CLIENTS)),
         ("dispatcher", "dispatcher"),
