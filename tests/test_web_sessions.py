@@ -1,16 +1,20 @@
 """The details of one session on the web page: its stream, its tensors by variable, its plan."""
 
-import contextlib
 import json
 import time
 import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-import gt
 import pytest
-from gt.session.variables import variables
-from processes import cluster, embedded_only, line_in_program, one_engine_only, program
+from processes import (
+    cluster,
+    embedded_only,
+    line_in_program,
+    one_engine_only,
+    program,
+    start_program,
+)
 from web_pages import (
     LIMIT,
     WebPage,
@@ -127,33 +131,40 @@ def test_who_may_not_see_the_details_is_told_why(shown):
             assert answer_to(page.request("/sessions/1", token))[0] == 200
 
 
-class Trainer:
-    """An object that refers to tensors in several ways, and to itself."""
+@embedded_only
+@one_engine_only
+def test_variables_are_found_by_name_and_no_code_of_objects_is_run():
+    with cluster(1, "--web", "0") as (address, processes):
+        page = page_of_server(processes[0])
+        with start_program("web/holds_objects", address) as process:
+            assert process.stdout.readline() == "at work\n"
+            found = details(page, lambda found: found["held"])["held"]
+            # It is asked several times.
+            later = details(page, lambda now: now["held"]["at"] > found["at"] + 4)["held"]
+            end, errors = process.communicate("end\n", timeout=30)
+        assert (process.returncode, errors) == (0, "")
+        assert end == "2.0 []\n", "what the program's own code has noticed"
+    for listed in (found, later):
+        shapes = {of["variable"]: of["shape"] for of in listed["largest"]}
+        assert shapes["trainer.model.0.weight"] == [2, 3]
+        assert shapes["trainer.model.0.weight.grad"] == [2, 3]
+        assert shapes["trainer.model.1.running_mean"] == [2]
+        assert shapes["trainer.history[0]['loss']"] == [7]
+        assert shapes["trainer.history[1][0]"] == [5]
+        assert shapes["keyed[<Key>]"] == [13]
+        assert shapes["registry['b']"] == [17]
+        assert [11] not in shapes.values(), "properties are not read"
 
-    def __init__(self) -> None:
-        self.model = gt.nn.Sequential(gt.nn.Linear(3, 2), gt.nn.BatchNorm1d(2))
-        self.history = [{"loss": gt.ones(())}, (gt.zeros(2), "text")]
-        self.itself = self
 
-
-def test_variables_are_found_by_name():
-    trainer = Trainer()
-    trainer.model[0].weight.sum().backward()
-    first = trainer.history[0]
-    found = {name: tensor for name, tensor in variables() if name.startswith(("trainer", "first"))}
-    assert found["trainer.model.0.weight"] is trainer.model[0].weight
-    assert gt.equal(found["trainer.model.0.weight.grad"], trainer.model[0].weight.grad)
-    assert found["trainer.model.1.running_mean"] is trainer.model[1].running_mean
-    assert found["trainer.history[1][0]"] is trainer.history[1][0]
-    # It is found once, by the shortest way.
-    assert found["first['loss']"] is first["loss"] and "trainer.history[0]['loss']" not in found
-
-
-def test_variables_that_change_meanwhile_do_no_harm():
-    many = {number: gt.ones(1) for number in range(300)}
-    names = []
-    for name, _ in variables():
-        names.append(name)
-        with contextlib.suppress(KeyError):
-            many.popitem()
-    assert sum(name.startswith("many[") for name in names) == 300
+@embedded_only
+@one_engine_only
+def test_programs_that_are_asked_end_as_others_do():
+    with cluster(1, "--web", "0") as (address, processes):
+        page = page_of_server(processes[0])
+        for number in range(1, 9):
+            with start_program("web/ends_soon", address) as process:
+                assert process.stdout.readline() == "at work\n"
+                while process.poll() is None:
+                    answer_to(page.request(f"/sessions/{number}"))
+                    time.sleep(0.02)
+                assert (process.returncode, process.stderr.read()) == (0, ""), number

@@ -18,20 +18,25 @@ export function follow(session, ends, { took, failed }) {
 
   /** Asks once; returns after how long to ask again. */
   async function ask() {
-    const path = `/sessions/${session}${explains ? '?explain' : ''}`;
+    const isExplaining = explains;
+    const path = `/sessions/${session}${isExplaining ? '?explain' : ''}`;
     explains = false;
+    let isOk = false;
+    let body = null;
     try {
       const answer = await fetch(path, { headers: proof(), cache: 'no-store', signal: ends });
       const isAnswer = answer.headers.get('Content-Type')?.startsWith('application/json');
-      const body = isAnswer ? await answer.json() : { error: `status ${answer.status}` };
-      if (ends.aborted) return AGAIN;
-      if (answer.ok) took(body);
-      else failed(body.error);
-      return answer.ok ? EVERY : AGAIN;
+      body = isAnswer ? await answer.json() : { error: `status ${answer.status}` };
+      isOk = answer.ok;
     } catch {
       // The stream of updates says that there is no contact.
-      return AGAIN;
     }
+    if (ends.aborted) return AGAIN;
+    if (isOk) took(body);
+    else if (body) failed(body.error);
+    // What was not asked is asked with the next question.
+    if (!isOk) explains ||= isExplaining;
+    return isOk ? EVERY : AGAIN;
   }
 
   /** Asks now and then, one question at a time. */
@@ -42,7 +47,7 @@ export function follow(session, ends, { took, failed }) {
     const pause = await ask();
     isAsking = false;
     if (ends.aborted) return;
-    if (explains) go();
+    if (explains && pause === EVERY) go();
     else timer = setTimeout(go, document.hidden ? AGAIN : pause);
   }
 

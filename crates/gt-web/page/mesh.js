@@ -24,6 +24,8 @@ function shape(name, attributes, text) {
 export function part(placed, slot) {
   const place = placed.slots.indexOf(slot);
   if (place < 0) return null;
+  // On a mesh of several axes, a placement does not tell which part a slot has.
+  if (placed.placement.includes(' x ')) return null;
   const whole = { x: 0, y: 0, width: 1, height: 1 };
   const shard = /^Shard\((\d+)\)$/.exec(placed.placement);
   if (!shard) return whole;
@@ -74,7 +76,7 @@ export function mesh() {
     node.setAttribute('width', columns * (WIDTH + GAP) - GAP);
     const boxes = explained.slots.map((slot, at) => box(slot, at, step?.output, held.get(slot.slot) ?? 0));
     node.replaceChildren(...boxes);
-    const where = step ? `; the output of ${step.operation}: ${step.output.placement} on ${step.output.slots.join(', ')}` : '';
+    const where = step && step.output.placement.includes(' x ') ? `; the output of ${step.operation} is ${step.output.placement} on a mesh` : step ? `; the output of ${step.operation}: ${step.output.placement} on ${step.output.slots.join(', ')}` : '';
     node.setAttribute('aria-label', `${explained.slots.length} slots${where}`);
   }
 

@@ -60,9 +60,9 @@ impl Questions {
     }
 }
 
-/// The answers that are fresh, by session.
+/// The answers that are fresh, by session and by whether a step was to be explained.
 #[derive(Default)]
-pub struct Answers(HashMap<SessionId, (Instant, Inspected)>);
+pub struct Answers(HashMap<(SessionId, bool), (Instant, Inspected)>);
 
 impl Answers {
     /// Answers the questions that wait by asking a dispatcher: of several about one session, only one
@@ -73,9 +73,19 @@ impl Answers {
         mut ask: impl FnMut(SessionId, bool) -> Result<Result<Inspection, String>, String>,
     ) {
         let waiting = std::mem::take(&mut *questions.lock());
+        let mut lost: Option<Inspected> = None;
         for Question { session, explain, answer } in waiting {
+            // A reader who has gone needs none, and a dispatcher that does not answer one question
+            // is not asked the others.
+            if answer.is_closed() {
+                continue;
+            }
+            if let Some(lost) = &lost {
+                let _ = answer.send(lost.clone());
+                continue;
+            }
             self.0.retain(|_, (at, _)| at.elapsed() < FRESH);
-            let known = self.0.get(&session).filter(|_| !explain);
+            let known = self.0.get(&(session, explain));
             let inspected = known.map(|(_, inspected)| inspected.clone());
             let inspected = inspected.unwrap_or_else(|| {
                 let inspected = match ask(session, explain) {
@@ -85,10 +95,10 @@ impl Answers {
                     Ok(Err(reason)) => Inspected::Refused(reason),
                     Err(reason) => Inspected::Lost(reason),
                 };
-                self.0.insert(session, (Instant::now(), inspected.clone()));
+                self.0.insert((session, explain), (Instant::now(), inspected.clone()));
                 inspected
             });
-            // A reader who has gone needs none.
+            lost = Some(&inspected).filter(|of| matches!(of, Inspected::Lost(_))).cloned();
             let _ = answer.send(inspected);
         }
     }

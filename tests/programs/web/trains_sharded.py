@@ -12,27 +12,20 @@ if len(sys.argv) > 1:
     gt.connect(sys.argv[1])
 gt.register_config("rows", gt.SignalConfig(shard=gt.ShardConfig(axis=0)))
 
-
-def main() -> None:
-    """Train, and keep tensors in variables of several kinds."""
-    model = gt.nn.Linear(16, 8)
-    optimizer = gt.optim.Adam(model.parameters())
-    cache = {"batches": [gt.zeros(300, 300)]}
-    ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
-    is_ready = False
-    while not ended.is_set():
-        with gt.signal.context("rows"):
-            x = gt.randn(64, 16)
-            loss = (model(x) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        loss.item()
-        if not is_ready:
-            print("at work", flush=True)
-            is_ready = True
-    del cache
-
-
-main()
+model = gt.nn.Linear(16, 8)
+optimizer = gt.optim.Adam(model.parameters())
+cache = {"batches": [gt.zeros(300, 300)]}
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
+is_ready = False
+while not ended.is_set():
+    with gt.signal.context("rows"):
+        x = gt.randn(64, 16)
+        loss = (model(x) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+    if not is_ready:
+        print("at work", flush=True)
+        is_ready = True

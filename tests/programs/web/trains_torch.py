@@ -6,25 +6,18 @@ import threading
 import gt.torch  # noqa: F401 - registers the device
 import torch
 
-
-def main() -> None:
-    """Train, and keep a tensor in a list."""
-    model = torch.nn.Linear(16, 8).to("cluster")
-    optimizer = torch.optim.Adam(model.parameters())
-    kept = [torch.zeros(300, 300, device="cluster")]
-    ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
-    is_ready = False
-    while not ended.is_set():
-        loss = (model(torch.randn(64, 16, device="cluster")) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        loss.item()
-        if not is_ready:
-            print("at work", flush=True)
-            is_ready = True
-    del kept
-
-
-main()
+model = torch.nn.Linear(16, 8).to("cluster")
+optimizer = torch.optim.Adam(model.parameters())
+kept = [torch.zeros(300, 300, device="cluster")]
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
+is_ready = False
+while not ended.is_set():
+    loss = (model(torch.randn(64, 16, device="cluster")) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+    if not is_ready:
+        print("at work", flush=True)
+        is_ready = True

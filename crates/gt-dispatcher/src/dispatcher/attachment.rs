@@ -134,6 +134,8 @@ impl Dispatcher {
         session.queue.received = 0;
         // The lines of another program.
         (session.lines, session.last_error) = (SourceLines::default(), None);
+        // Its lines and variables are those of another program.
+        session.inspected = None;
         session.identity.hand_over(now, hello);
         let identity = &session.identity;
         self.scheduler.retire(from);

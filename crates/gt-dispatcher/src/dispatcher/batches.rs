@@ -260,7 +260,12 @@ impl Dispatcher {
             },
         };
         let (weight, since) = (batch.weight, batch.since);
-        self.observability.cluster_events.counters.queue_waits.add(now.saturating_sub(since));
+        // What is computed again after a loss was counted before.
+        let is_replayed = session.lineage.as_ref().is_some_and(|of| number < of.rewound_to);
+        let hot = session.account.hot_instructions;
+        if !is_replayed {
+            self.observability.cluster_events.counters.queue_waits.add(now.saturating_sub(since));
+        }
         self.scheduler.charge(peer, weight);
         session.limit_slots(batch.slots);
         session.queue.is_expanded &= !session.queue.batches.is_empty();
@@ -270,7 +275,7 @@ impl Dispatcher {
         );
         let begin = self.observability.is_on().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
-        let is_inspected = session.inspected.is_some();
+        let is_inspected = session.inspected.is_some() && !is_replayed;
         let session = match is_inspected {
             false => session,
             true => {
@@ -294,6 +299,9 @@ impl Dispatcher {
         let planned = forward.plan(batch, given_up.as_deref());
         if is_inspected {
             self.end_inspecting(now, peer);
+        }
+        if is_replayed && let Some(session) = self.peers.sessions.get_mut(peer) {
+            session.account.hot_instructions = hot;
         }
         let requests = std::mem::take(&mut self.library.planned);
         match planned.and_then(|()| self.check_count(peer)) {

@@ -46,9 +46,12 @@ impl Dispatcher {
             return Err("the session is another user's: a user's key shows the details of that user's sessions\n  hint: a watcher's key of the cluster shows all (`gt key --role watcher`)".into());
         }
         let client = session.identity.peer;
+        session.inspected.take_if(|inspected| inspected.is_over(now));
         let inspected =
             session.inspected.get_or_insert_with(|| Box::new(InspectedSession::new(now)));
-        if inspected.note_question(now, explain) && !session.identity.is_detached {
+        inspected.note_question(now, explain);
+        // Without a client, its program is gone.
+        if !session.identity.is_detached && inspected.is_list_due(now) {
             self.outbox.push(client, ServerToClient::ListHeld);
         }
         let lines = inspected.lines(LISTED).into_iter().chain(session.planning.templates.lines());
@@ -57,6 +60,13 @@ impl Dispatcher {
             self.outbox.push(client, ServerToClient::Lines { lines: missing });
         }
         Ok(Box::new(session.inspection()))
+    }
+
+    /// Forgets the details that have not been asked for lately.
+    pub(super) fn forget_inspected(&mut self, now: Duration) {
+        for session in self.peers.sessions.iter_mut() {
+            session.inspected.take_if(|inspected| inspected.is_over(now));
+        }
     }
 
     /// Takes the tensors that a client's program holds.

@@ -247,6 +247,7 @@ impl Dispatcher {
         self.admit_waiting(now);
         self.resolve_memory_waits(now);
         self.record_minutes(now);
+        self.forget_inspected(now);
         self.observability.tick(now, &mut self.outbox);
         debug_assert!(self.peers.is_activity_counted(), "a session's activity is not counted");
     }

@@ -78,9 +78,10 @@ impl LastHour {
         self.minutes.push_back(minute);
     }
 
-    /// Records the minutes that have ended, and returns how many of them are kept. If several have, nothing was sent or received in the
-    /// first ones: device time that is reported now was used in all of them, and the numbers of
-    /// `present` are those of each.
+    /// Records the minutes that have ended, and returns how many of them are kept.
+    ///
+    /// If several have ended, nothing was sent or received in the first ones: device time that is
+    /// reported now was used in all of them, and the numbers of `present` are those of each.
     pub fn record(
         &mut self,
         now: Duration,

@@ -3,8 +3,9 @@
 //! While there is a log or a watcher, clients and workers are asked to emit events. Their
 //! timestamps are of the emitter's clock, and are translated to the dispatcher's.
 //!
-//! - [`cluster_events`]: losses, recoveries and moves; [`hour`]: the last hour. [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: the state of
-//!   the cluster; [`clocks`]: clock offsets; [`batches`]: the dispatcher's own events.
+//! - [`cluster_events`]: losses, recoveries and moves; [`hour`]: the last hour.
+//! - [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: the state of the
+//!   cluster; [`clocks`]: clock offsets; [`batches`]: the dispatcher's own events.
 
 mod batches;
 mod clocks;

@@ -15,6 +15,8 @@ const KEPT: Duration = Duration::from_secs(10);
 /// the program may be computing something else.
 const LIST_EVERY: Duration = Duration::from_secs(2);
 const LIST_WITHIN: Duration = Duration::from_secs(30);
+/// How often a step is explained: an iteration of a hot path is planned once more for it.
+const EXPLAIN_EVERY: Duration = Duration::from_secs(1);
 /// The most tensors that a client may list.
 const MOST_HELD: usize = 50;
 
@@ -27,6 +29,7 @@ pub(crate) struct InspectedSession {
     /// The explanation that is being recorded, and the last complete one.
     pub recording: Option<StepRecording>,
     pub explained: Option<Box<ExplainedSteps>>,
+    explain_asked: Option<Duration>,
     /// When the client was asked for the tensors that its program holds, and whether it has answered.
     list_asked: Option<(Duration, bool)>,
     pub held: Option<HeldTensors>,
@@ -40,17 +43,25 @@ impl InspectedSession {
             counts: StreamCounts::default(),
             recording: None,
             explained: None,
+            explain_asked: None,
             list_asked: None,
             held: None,
         }
     }
 
-    /// Notes that a watcher asks. Returns whether the client is to be asked for its tensors.
-    pub fn note_question(&mut self, now: Duration, explain: bool) -> bool {
+    /// Notes that a watcher asks, and begins an explanation, unless one is being recorded or was
+    /// just before.
+    pub fn note_question(&mut self, now: Duration, explain: bool) {
         self.asked = now;
-        if explain && self.recording.is_none() {
+        let is_soon = self.explain_asked.is_some_and(|asked| now < asked + EXPLAIN_EVERY);
+        if explain && self.recording.is_none() && !is_soon {
+            self.explain_asked = Some(now);
             self.recording = Some(StepRecording::new(now));
         }
+    }
+
+    /// Returns whether the client is to be asked for its tensors, and notes that it is.
+    pub fn is_list_due(&mut self, now: Duration) -> bool {
         let is_due = match self.list_asked {
             None => true,
             Some((asked, true)) => now >= asked + LIST_EVERY,
@@ -100,14 +111,16 @@ mod tests {
     #[test]
     fn a_client_is_asked_again_once_it_has_answered() {
         let mut inspected = InspectedSession::new(at(1));
-        assert!(inspected.note_question(at(1), false));
-        assert!(!inspected.note_question(at(9), false), "it has not answered");
+        inspected.note_question(at(9), false);
+        assert!(inspected.is_list_due(at(1)));
+        assert!(!inspected.is_list_due(at(9)), "it has not answered");
         inspected.take_held(at(9), HeldTensors { others: 3, ..HeldTensors::default() });
         assert_eq!(inspected.held.as_ref().map(|held| (held.at, held.others)), Some((at(9), 3)));
         inspected.take_held(at(9), HeldTensors::default());
         assert_eq!(inspected.held.as_ref().map(|held| held.others), Some(3), "it was not asked");
-        assert!(inspected.note_question(at(9), false));
-        assert!(inspected.note_question(at(40), false), "it does not answer");
+        assert!(inspected.is_list_due(at(9)));
+        assert!(inspected.is_list_due(at(40)), "it does not answer");
+        inspected.note_question(at(40), false);
         assert!(!inspected.is_over(at(50)) && inspected.is_over(at(51)));
     }
 }

@@ -1,7 +1,7 @@
 //! Process exit.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use gt::signal;
 use pyo3::exceptions::PyConnectionError;
@@ -15,6 +15,38 @@ static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// How long process exit waits for sessions that other threads are opening or closing.
 const CHANGES_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The number of threads that are about to call Python, or do.
+static CALLERS: AtomicUsize = AtomicUsize::new(0);
+
+/// How long process exit waits for them: each holds the interpreter's lock for a fraction of that.
+const CALLERS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A thread that calls Python by itself, for a short time. Python would end it in the middle of a call
+/// if its interpreter ended meanwhile, so process exit waits for it.
+pub struct PythonCaller(());
+
+impl PythonCaller {
+    /// Returns one, unless the process is exiting.
+    pub fn enter() -> Option<PythonCaller> {
+        CALLERS.fetch_add(1, Ordering::SeqCst);
+        let caller = PythonCaller(());
+        (!is_exiting()).then_some(caller)
+    }
+}
+
+impl Drop for PythonCaller {
+    fn drop(&mut self) {
+        CALLERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn wait_for_callers() {
+    let until = Instant::now() + CALLERS_TIMEOUT;
+    while CALLERS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 /// Returns whether the process is exiting.
 pub fn is_exiting() -> bool {
@@ -69,6 +101,7 @@ fn end_process(py: Python<'_>) {
     EXITING.store(true, Ordering::SeqCst);
     // Threads that are opening a session finish first, so that it is closed with the others.
     py.detach(|| fork::wait_for_changes(CHANGES_TIMEOUT));
+    py.detach(wait_for_callers);
     handle::close_all(py);
     py.detach(engine::close_engines);
 }

@@ -33,12 +33,40 @@ mod views;
 
 use gt::tensor::held::HeldValue;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-/// Returns what a tensor of PyTorch's device holds; `None` for other objects.
+/// The classes of PyTorch's tensors whose methods run no Python code.
+pub struct TorchTypes<'py>([Bound<'py, PyAny>; 2]);
+
+impl<'py> TorchTypes<'py> {
+    /// Returns them, if the program has imported PyTorch.
+    pub fn loaded(py: Python<'py>) -> Option<TorchTypes<'py>> {
+        let modules = py.import("sys").ok()?.getattr("modules").ok()?.cast_into::<PyDict>().ok()?;
+        let torch = modules.get_item("torch").ok()??.cast_into::<PyModule>().ok()?.dict();
+        let tensor = torch.get_item("Tensor").ok()??;
+        let nn = modules.get_item("torch.nn").ok()??.cast_into::<PyModule>().ok()?.dict();
+        Some(TorchTypes([tensor, nn.get_item("Parameter").ok()??]))
+    }
+
+    /// Returns whether an object is a tensor of one of these classes itself.
+    pub fn is_tensor(&self, object: &Bound<'py, PyAny>) -> bool {
+        let class = object.get_type();
+        self.0.iter().any(|of| of.is(&class))
+    }
+}
+
+/// Returns what a tensor of PyTorch's device holds; `None` for tensors elsewhere.
 pub fn held(tensor: &Bound<'_, PyAny>) -> Option<HeldValue> {
     let storage = tensor.call_method0("untyped_storage").ok()?;
     let address: usize = storage.call_method0("data_ptr").ok()?.extract().ok()?;
     Some(storage::value_at(address)?.held())
+}
+
+/// Returns the gradient of a tensor, if it is a leaf that has one: others would warn.
+pub fn gradient<'py>(tensor: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let is = |name| tensor.getattr(name).and_then(|of| of.extract::<bool>()).unwrap_or(false);
+    let gradient = (is("is_leaf") && is("requires_grad")).then(|| tensor.getattr("grad").ok())?;
+    gradient.filter(|gradient| !gradient.is_none())
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

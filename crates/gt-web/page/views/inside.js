@@ -24,7 +24,7 @@ const HOT_PATHS = [
   { title: 'lines', text: (of) => of.lines || '–' },
   { title: 'length', text: (of) => number(of.steps), kind: 'number' },
   { title: 'instructions', text: (of) => number(of.instructions), kind: 'number' },
-  { title: 'iterations', text: (of) => number(of.instructions / of.steps), kind: 'number' },
+  { title: 'iterations', text: (of) => number(Math.floor(of.instructions / of.steps)), kind: 'number' },
 ];
 
 const HELD = [
@@ -40,10 +40,10 @@ function moveText(moved) {
 }
 
 /** Makes the sections of a session's view, until a signal is aborted. */
-export function inside(session, ends) {
+export function inside(session, ends, { now, isDetached }) {
   const said = element('p', { class: 'none', role: 'status' });
   const counted = element('p', { class: 'note' });
-  const stream = table('Instructions', STREAM, (of) => `${of.operation}\n${of.line}\n${of.signal}`, 'Nothing was planned for it since this page shows it.');
+  const stream = table('Instructions', STREAM, (of) => `${of.operation}\n${of.line}\n${of.signal}`, 'Nothing was planned for it lately.');
   const hotPaths = table('Hot paths', HOT_PATHS, (of) => of.number, 'Its program has no hot paths.');
   const heldNote = element('p', { class: 'note' });
   const held = table('Largest tensors of the program', HELD, (of) => of.key, 'No tensors are listed.');
@@ -94,7 +94,7 @@ export function inside(session, ends) {
     steps.update(given.steps.map((of, place) => ({ ...of, place })));
     const moved = given.steps.flatMap((of) => of.moves);
     const sum = bytes(moved.reduce((total, of) => total + of.bytes, 0));
-    const what = given.cut ? 'A part of its stream' : 'One step';
+    const what = given.cut ? 'A part of its stream' : 'One step, or one iteration of a hot path';
     const links = given.slow_links.map((of) => ` Slow link: ${of.one} to ${of.other}, ${bytes(of.bytes_per_second)}/s.`).join('');
     setText(explainNote, `${what}: ${number(given.steps.length)} operations, ${number(moved.length)} moves of ${sum} between workers.${links}`);
   }
@@ -104,10 +104,11 @@ export function inside(session, ends) {
       setText(said, '');
       stream.update(details.stream);
       const rest = details.unlisted > 0 ? ` ${number(details.unlisted)} more are of other kinds.` : '';
-      setText(counted, `Planned since this page shows it.${rest}`);
+      const others = details.unlisted_hot_paths > 0 ? ` ${number(details.unlisted_hot_paths)} hot paths are not listed.` : '';
+      setText(counted, `Planned in the last ${age(Math.max(0, now() - details.since))}.${rest}${others}`);
       hotPaths.update(details.hot_paths);
       if (details.held) tookHeld(details.held);
-      else setText(heldNote, 'The program has not listed its tensors yet: it may be in a long call.');
+      else setText(heldNote, isDetached() ? 'The session has no program at present.' : 'The program has not listed its tensors yet: it may be in a long call.');
       tookExplained(details.explained);
     },
     failed(reason) {

@@ -42,6 +42,7 @@ function make(argument, ends) {
   const wanted = Number(argument);
   const name = element('p', { class: 'name' }, `Session ${Number.isInteger(wanted) ? wanted : ''}`);
   let latest = null;
+  let seconds = 0;
   const acts = buttons(SESSION_ACTIONS, () => latest);
   const all = facts(FACTS, ['waits for', 'troubles', 'last error']);
   const windows = table('Device time', [
@@ -54,11 +55,12 @@ function make(argument, ends) {
   const memory = chart(ends, 'Memory', (of) => of.sessions.get(wanted)?.bytes, bytes);
   const rest = element('div', {}, acts, recordButton(wanted), all.node, windows.node, behind.node,
     element('h3', {}, 'The last minutes'), element('div', { class: 'charts' }, rate.node, memory.node),
-    inside(wanted, ends));
+    inside(wanted, ends, { now: () => seconds, isDetached: () => latest?.named?.detached ?? false }));
   rest.hidden = true;
   const ended = element('p', { class: 'none', role: 'status' });
 
   function update(status, history) {
+    ({ seconds } = status);
     const session = status.sessions.find((of) => of.number === wanted);
     setText(ended, session ? '' : 'This session has ended, or never was.');
     rest.classList.toggle('stale', !session);
