@@ -28,11 +28,11 @@ struct FoundObject<'py> {
     object: Bound<'py, PyAny>,
     /// The object that refers to it, by its place among those found, and how.
     from: Option<usize>,
-    step: Step,
+    step: Reference,
 }
 
 /// How one object refers to another.
-enum Step {
+enum Reference {
     Variable(String),
     Attribute(String),
     Index(usize),
@@ -74,7 +74,7 @@ impl<'py> VariableSearch<'py> {
             until: Instant::now() + LONGEST,
         };
         for Variable { name, value } in roots::variables(py) {
-            search.add(value, None, Step::Variable(name));
+            search.add(value, None, Reference::Variable(name));
         }
         while let Some(place) = search.waiting.pop_front().or_else(|| search.keyed.pop_front()) {
             let object = search.found[place].object.clone();
@@ -83,7 +83,7 @@ impl<'py> VariableSearch<'py> {
                 Visited::Tensor(gradient) => {
                     search.tensors.insert(object.as_ptr() as usize, place);
                     if let Some(gradient) = gradient {
-                        search.add(gradient, Some(place), Step::Gradient);
+                        search.add(gradient, Some(place), Reference::Gradient);
                     }
                 }
                 Visited::Other if search.has_time() => search.open(&object, place),
@@ -103,11 +103,11 @@ impl<'py> VariableSearch<'py> {
             && (!self.entries.is_multiple_of(BETWEEN_LOOKS) || Instant::now() < self.until)
     }
 
-    fn add(&mut self, object: Bound<'py, PyAny>, from: Option<usize>, step: Step) {
+    fn add(&mut self, object: Bound<'py, PyAny>, from: Option<usize>, step: Reference) {
         if !may_lead_to_tensors(&object) || !self.seen.insert(object.as_ptr() as usize) {
             return;
         }
-        let is_keyed = matches!(step, Step::Object(..));
+        let is_keyed = matches!(step, Reference::Object(..));
         self.found.push(FoundObject { object, from, step });
         let place = self.found.len() - 1;
         if is_keyed { self.keyed.push_back(place) } else { self.waiting.push_back(place) }
@@ -120,7 +120,7 @@ impl<'py> VariableSearch<'py> {
         } else if let Ok(tuple) = object.cast::<PyTuple>() {
             self.open_items(tuple.iter(), place);
         } else if let Ok(dict) = object.cast::<PyDict>() {
-            let is_inside = matches!(self.found[place].step, Step::Inside);
+            let is_inside = matches!(self.found[place].step, Reference::Inside);
             for (key, value) in dict.iter().take(MOST_OF_ONE) {
                 if !self.count() {
                     return;
@@ -137,8 +137,8 @@ impl<'py> VariableSearch<'py> {
                 }
                 let Some(name) = text(&name) else { continue };
                 let step = match &*name {
-                    "_parameters" | "_buffers" | "_modules" => Step::Inside,
-                    _ => Step::Attribute(name),
+                    "_parameters" | "_buffers" | "_modules" => Reference::Inside,
+                    _ => Reference::Attribute(name),
                 };
                 self.add(value, Some(place), step);
             }
@@ -150,7 +150,7 @@ impl<'py> VariableSearch<'py> {
             if !self.count() {
                 return;
             }
-            self.add(value, Some(place), Step::Index(index));
+            self.add(value, Some(place), Reference::Index(index));
         }
     }
 
@@ -161,16 +161,16 @@ impl<'py> VariableSearch<'py> {
         while let Some(place) = at {
             let FoundObject { from, step, .. } = &self.found[place];
             parts.push(match step {
-                Step::Variable(name) => name.clone(),
-                Step::Attribute(name) => format!(".{name}"),
-                Step::Index(index) => format!("[{index}]"),
-                Step::Key(key) => format!("[{key}]"),
-                Step::Object(address, kind) => match self.tensors.get(address) {
+                Reference::Variable(name) => name.clone(),
+                Reference::Attribute(name) => format!(".{name}"),
+                Reference::Index(index) => format!("[{index}]"),
+                Reference::Key(key) => format!("[{key}]"),
+                Reference::Object(address, kind) => match self.tensors.get(address) {
                     Some(tensor) => format!("[{}]", self.name(*tensor)),
                     None => format!("[<{kind}>]"),
                 },
-                Step::Gradient => ".grad".into(),
-                Step::Inside => String::new(),
+                Reference::Gradient => ".grad".into(),
+                Reference::Inside => String::new(),
             });
             at = *from;
         }
@@ -217,21 +217,21 @@ fn attributes<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
 }
 
 /// Returns how a dict refers to a value by a key; `is_inside` if its keys are attributes.
-fn step_to(key: &Bound<'_, PyAny>, is_inside: bool) -> Step {
+fn step_to(key: &Bound<'_, PyAny>, is_inside: bool) -> Reference {
     if let Some(name) = text(key) {
         return match is_inside {
-            true => Step::Attribute(name),
-            false => Step::Key(format!("'{}'", name.escape_debug())),
+            true => Reference::Attribute(name),
+            false => Reference::Key(format!("'{}'", name.escape_debug())),
         };
     }
     if key.is_exact_instance_of::<PyInt>()
         && let Ok(number) = key.extract::<i64>()
     {
-        return Step::Key(number.to_string());
+        return Reference::Key(number.to_string());
     }
     // A class's name is stored in the class itself.
     let kind = key.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-    Step::Object(key.as_ptr() as usize, kind)
+    Reference::Object(key.as_ptr() as usize, kind)
 }
 
 /// Returns a text that is a plain `str`.
