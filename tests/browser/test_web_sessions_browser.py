@@ -25,10 +25,11 @@ EXPECTED = """
   async ({ stream, hot_paths, held }) => {
     const { bytes, number, percent } = await import('/words.js');
     const dims = (shape) => `(${shape.join(', ')}${shape.length === 1 ? ',' : ''})`;
+    const listed = (texts) => texts.replaceAll(',', ', ') || '–';
     return {
       'Instructions': stream.map((of) => [of.operation, of.line || '–', of.signal || '–',
         number(of.count), percent(of.hot / of.count), bytes(of.bytes)]),
-      'Hot paths': hot_paths.map((of) => [`#${of.number}`, of.operations || '–', of.lines || '–',
+      'Hot paths': hot_paths.map((of) => [`#${of.number}`, listed(of.operations), listed(of.lines),
         number(of.steps), number(of.instructions), number(of.instructions / of.steps)]),
       'Largest tensors of the program': held.largest.map((of) => [of.variable || of.purpose || '–',
         of.line || '–', `${of.dtype} ${dims(of.shape)}`, bytes(of.bytes)]),

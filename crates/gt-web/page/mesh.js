@@ -6,7 +6,6 @@ const SVG = 'http://www.w3.org/2000/svg';
 const WIDTH = 150;
 const HEIGHT = 96;
 const GAP = 14;
-const COLUMNS = 6;
 /** The tensor inside a slot's box. */
 const TENSOR = { x: 12, y: 42, width: 126, height: 40 };
 
@@ -34,15 +33,18 @@ export function part(placed, slot) {
     : { ...whole, y: place * size, height: size };
 }
 
-/** Makes the picture; `draw` shows the slots of an explanation, and the output of one of its steps. */
+/**
+ * Makes the picture; `draw` shows the slots of an explanation and the output of one of its steps, in
+ * rows that fit into a width.
+ */
 export function mesh() {
   const node = document.createElementNS(SVG, 'svg');
   node.setAttribute('class', 'mesh');
   node.setAttribute('role', 'img');
 
-  function box(slot, at, placed, held) {
-    const x = (at % COLUMNS) * (WIDTH + GAP);
-    const y = Math.floor(at / COLUMNS) * (HEIGHT + GAP);
+  function box(slot, at, columns, placed, held) {
+    const x = (at % columns) * (WIDTH + GAP);
+    const y = Math.floor(at / columns) * (HEIGHT + GAP);
     const group = shape('g', { transform: `translate(${x} ${y})` });
     const of = placed ? part(placed, slot.slot) : null;
     group.append(
@@ -66,13 +68,14 @@ export function mesh() {
     return group;
   }
 
-  function draw(explained, step) {
+  function draw(explained, step, width) {
     const held = new Map(explained.memory.map((of) => [of.slot, of.bytes]));
-    const rows = Math.ceil(explained.slots.length / COLUMNS);
-    const columns = Math.min(COLUMNS, explained.slots.length);
+    const fitting = Math.max(1, Math.floor((width + GAP) / (WIDTH + GAP)));
+    const columns = Math.min(fitting, explained.slots.length);
+    const rows = Math.ceil(explained.slots.length / columns);
     node.setAttribute('viewBox', `-1 -1 ${columns * (WIDTH + GAP) - GAP + 2} ${rows * (HEIGHT + GAP) - GAP + 2}`);
     node.setAttribute('width', columns * (WIDTH + GAP) - GAP);
-    const boxes = explained.slots.map((slot, at) => box(slot, at, step?.output, held.get(slot.slot) ?? 0));
+    const boxes = explained.slots.map((slot, at) => box(slot, at, columns, step?.output, held.get(slot.slot) ?? 0));
     node.replaceChildren(...boxes);
     const where = step ? `; the output of ${step.operation}: ${step.output.placement} on ${step.output.slots.join(', ')}` : '';
     node.setAttribute('aria-label', `${explained.slots.length} slots${where}`);
