@@ -1,8 +1,8 @@
 """Measure what open web pages cost a server with many workers and sessions.
 
-Server, workers of one thread and programs are separate processes. The pages are readers of
-the stream of updates, as browsers are; rounds of the sides alternate. Writes the part "The web page" of
-docs/benchmarks.md.
+Server, workers of one thread and programs are separate processes. The pages are readers of the
+stream of updates, as browsers are; rounds of the sides alternate. Writes the part "The web page"
+of docs/benchmarks.md.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import selectors
 import socket
 import statistics
 import sys
+import textwrap
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -25,9 +26,18 @@ from processes import cluster
 from web_pages import WebPage, page_of_server
 
 HEADING = "## The web page"
+#: The text before the table, and the width of its lines.
+HEAD = (
+    "A server with {workers} workers of one thread and {sessions} sessions, each of which computes "
+    "once in {pause:.0f} s, on {cores} cores; medians of {rounds} alternating windows of "
+    "{seconds:.0f} s, as parts of one core. A page is a reader of the stream of updates. Links are "
+    "the threads that send and encrypt; the longest pause is that between two updates of a reader "
+    "that reads. Made by `python benches/web_cost.py --write docs/benchmarks.md`."
+)
+WIDTH = 120
 #: The programs that hold the sessions.
 PROGRAMS = 5
-#: Each session computes once in so many seconds.
+#: The seconds in which each session computes once.
 PAUSE = 2.0
 #: The time before a measurement in which the page begins or ends to ask, in seconds. It asks for
 #: ten seconds after its last reader has gone.
@@ -122,6 +132,7 @@ class Window:
 
     dispatcher: float
     page: float
+    links: float
     all: float
     longest: float
     bytes: float
@@ -144,16 +155,16 @@ def measure(server: int, page: WebPage, side: str, seconds: float) -> Window:
         longest = max((b - a for a, b in zip(times, times[1:], strict=False)), default=0.0)
         per_update = readers.bytes / max(1, readers.updates) / max(1, count)
     spent = {name: (after[name] - before.get(name, 0.0)) / took for name in after}
-    return Window(
-        spent["dispatcher"], spent.get("page", 0.0), sum(spent.values()), longest, per_update
-    )
+    parts = [spent.get(name, 0.0) for name in ("dispatcher", "page", "links")]
+    return Window(*parts, sum(parts), longest, per_update)
 
 
 def table(windows: dict[str, list[Window]]) -> list[str]:
     """Return the lines of the table: medians."""
     lines = [
-        "| readers | dispatcher | page | whole server | more than without | goal | an update | longest pause |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| readers | dispatcher | page | links | all | more than without | goal | an update "
+        "| longest pause |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     median = {
         side: Window(
@@ -163,7 +174,7 @@ def table(windows: dict[str, list[Window]]) -> list[str]:
     }
     base = median["no page"].all
     for side, of in median.items():
-        cells = [f"{100 * part:.2f} %" for part in (of.dispatcher, of.page, of.all)]
+        cells = [f"{100 * part:.2f} %" for part in (of.dispatcher, of.page, of.links, of.all)]
         more = "" if side == "no page" else f"**{100 * (of.all - base):.2f} %**"
         size = f"{of.bytes / 1000:.0f} KB" if of.bytes else ""
         pause = f"{of.longest:.2f} s" if of.longest else ""
@@ -201,11 +212,8 @@ def main() -> None:
     lines = table(windows)
     print("\n".join(lines))
     if args.write:
-        head = f"""A server with {args.workers} workers of one thread and {args.sessions} sessions, each of which computes once in {PAUSE:.0f} s, on {os.cpu_count()} cores;
-medians of {args.rounds} alternating windows of {args.seconds:.0f} s, in parts of one core. A page is a reader of the stream of
-updates. "Longest pause" is that between two updates of a reader that reads. Made by
-`python benches/web_cost.py --write docs/benchmarks.md`."""
-        write_part(args.write, HEADING, [*head.splitlines(), "", *lines, ""])
+        head = HEAD.format(cores=os.cpu_count(), pause=PAUSE, **vars(args))
+        write_part(args.write, HEADING, [*textwrap.wrap(head, WIDTH), "", *lines, ""])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 //! Requests that are derived from valid ones by a seed: each is answered by a status or not at all,
-//! strangers learn nothing, and what comes after is served.
+//! strangers learn nothing, and a valid request afterwards is served.
 //!
-//! `GT_FUZZ_WEB=100000` runs so many cases instead of the usual ones, `GT_FUZZ_WEB_FIRST` says where
-//! they begin. A failure names its seed.
+//! `GT_FUZZ_WEB` is the number of cases of a longer run, `GT_FUZZ_WEB_FIRST` the first seed. A
+//! failure names its seed.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener};
