@@ -18,7 +18,7 @@ use gt_web::listen::ListenAddress;
 use gt_web::recordings::recorder::EventRecorder;
 use gt_web::{ActingOptions, Page, PageOptions, WebError};
 
-/// What a status takes of a slow dispatcher: a hundred of them are longer than any pause.
+/// What a status takes of a slow dispatcher: two hundred of them are longer than any pause.
 const SLOW: Duration = Duration::from_millis(25);
 
 /// What a test sees of the dispatcher, and decides.
