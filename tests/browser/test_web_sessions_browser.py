@@ -202,6 +202,52 @@ def test_it_fits_phones(new_tab, shown, scheme):
     assert tab.complaints == []
 
 
+def enlarge(route) -> None:
+    """Answer with details whose explanation has 72 slots, and a plan of 1,000 long steps."""
+    given = route.fetch()
+    details = json.loads(given.text())
+    slots = range(72)
+    placed = {"dtype": "float32", "shape": [7200, 16], "placement": "Shard(0)", "slots": [*slots]}
+    whole = {**placed, "placement": "Replicate"}
+    move = {"collective": "all_gather", "bytes": 460800, "from": placed, "to": whole}
+    step = {
+        "operation": "matmul",
+        "output": placed,
+        "line": f"{'deep/' * 30}train.py:1234",
+        "moves": [{**move, "reason": "'matmul' needs operand 2 replicated"}],
+    }
+    details["explained"] = {
+        "at": 1,
+        "cut": True,
+        "slots": [{"slot": at, "worker": f"w{at}", "machine": f"n{at}" * 8} for at in slots],
+        "memory": [{"slot": at, "bytes": 10**at % 10**15} for at in slots],
+        "steps": [step] * 1000,
+        "slow_links": [],
+    }
+    route.fulfill(json=details)
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_many_slots_and_a_long_plan_fit(new_tab, shown, width):
+    tab = new_tab(viewport={"width": width, "height": 800})
+    tab.sign_in(shown.link)
+    tab.page.route("**/sessions/1*", enlarge)
+    tab.page.goto(f"{shown.base}/#/sessions/1")
+    tab.wait_until("document.querySelectorAll('.mesh g').length === 72")
+    tab.wait_until("document.querySelectorAll('.scrolls tbody tr').length === 1000")
+    size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    across, down = tab.page.evaluate(size)
+    assert across <= width and down < 10_000, (across, down)
+    assert "Shard(0) on 0–71." in tab.text(".drawn >> xpath=..")
+    box = tab.page.locator(".mesh").bounding_box()
+    assert box["width"] <= width, box
+    tab.shot(f"session-large-{width}")
+    # Another width of the window has another number of slots in a row.
+    tab.page.set_viewport_size({"width": 700, "height": 800})
+    tab.wait_until("document.querySelector('.mesh').clientWidth > 600")
+    assert tab.complaints == []
+
+
 AXE = os.environ.get("GT_TEST_AXE") or None
 
 

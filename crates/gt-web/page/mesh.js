@@ -1,11 +1,13 @@
 // A picture of a session's slots, and of where a tensor is on them.
 
-import { bytes } from './words.js';
+import { bytes, ranges } from './words.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const WIDTH = 150;
 const HEIGHT = 96;
 const GAP = 14;
+/** Parts of a tensor are at least so wide and high, so that they are seen. */
+const LEAST = 2;
 /** The tensor inside a slot's box. */
 const TENSOR = { x: 12, y: 42, width: 126, height: 40 };
 
@@ -50,8 +52,8 @@ export function mesh() {
     group.append(
       shape('title', {}, [`slot ${slot.slot}`, slot.worker || 'no worker', slot.machine].filter(Boolean).join(', ')),
       shape('rect', { class: of ? 'slot has' : 'slot', width: WIDTH, height: HEIGHT, rx: 6 }),
-      shape('text', { class: 'name', x: 12, y: 18 }, `${slot.slot}  ${slot.worker || '–'}`.slice(0, 20)),
-      shape('text', { class: 'small', x: 12, y: 34 }, `${bytes(held)}${slot.machine ? `, ${slot.machine}` : ''}`.slice(0, 24)),
+      shape('text', { class: 'name', x: 12, y: 18 }, `${slot.slot}  ${slot.worker || '–'}`.slice(0, 16)),
+      shape('text', { class: 'small', x: 12, y: 34 }, `${bytes(held)}${slot.machine ? `, ${slot.machine}` : ''}`.slice(0, 19)),
     );
     if (of) {
       group.append(
@@ -60,8 +62,8 @@ export function mesh() {
           class: placed.placement.startsWith('Partial') ? 'block partial' : 'block',
           x: TENSOR.x + of.x * TENSOR.width,
           y: TENSOR.y + of.y * TENSOR.height,
-          width: of.width * TENSOR.width,
-          height: of.height * TENSOR.height,
+          width: Math.max(of.width * TENSOR.width, LEAST),
+          height: Math.max(of.height * TENSOR.height, LEAST),
         }),
       );
     }
@@ -77,7 +79,7 @@ export function mesh() {
     node.setAttribute('width', columns * (WIDTH + GAP) - GAP);
     const boxes = explained.slots.map((slot, at) => box(slot, at, columns, step?.output, held.get(slot.slot) ?? 0));
     node.replaceChildren(...boxes);
-    const where = step ? `; the output of ${step.operation}: ${step.output.placement} on ${step.output.slots.join(', ')}` : '';
+    const where = step ? `; the output of ${step.operation}: ${step.output.placement} on ${ranges(step.output.slots)}` : '';
     node.setAttribute('aria-label', `${explained.slots.length} slots${where}`);
   }
 

@@ -5,7 +5,7 @@ import { follow } from '../details.js';
 import { element, setText, table } from '../elements.js';
 import { mesh } from '../mesh.js';
 import { onResize } from '../observe.js';
-import { age, bytes, number, percent } from '../words.js';
+import { bytes, number, percent, ranges } from '../words.js';
 
 /** The width of the picture's scroll bar and outlines, in pixels. */
 const MARGIN = 16;
@@ -13,7 +13,7 @@ const MARGIN = 16;
 const dims = (shape) => `(${shape.join(', ')}${shape.length === 1 ? ',' : ''})`;
 /** A list without spaces may be long: it is broken into lines at its commas. */
 const listed = (texts) => texts.replaceAll(',', ', ') || '–';
-const placed = (of) => `${of.dtype} ${dims(of.shape)} ${of.placement} on ${of.slots.join(', ')}`;
+const placed = (of) => `${of.dtype} ${dims(of.shape)} ${of.placement} on ${ranges(of.slots)}`;
 
 const STREAM = [
   { title: 'operation', text: (of) => of.operation },
@@ -41,8 +41,8 @@ const HELD = [
 ];
 
 function moveText(moved) {
-  return `${moved.collective} of ${bytes(moved.bytes)}: ${moved.from.placement} on ${moved.from.slots.join(', ')}`
-    + ` to ${moved.to.placement} on ${moved.to.slots.join(', ')}, because ${moved.reason}`;
+  return `${moved.collective} of ${bytes(moved.bytes)}: ${moved.from.placement} on ${ranges(moved.from.slots)}`
+    + ` to ${moved.to.placement} on ${ranges(moved.to.slots)}, because ${moved.reason}`;
 }
 
 /** Makes the sections of a session's view, until a signal is aborted. */
