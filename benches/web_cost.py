@@ -32,8 +32,9 @@ HEAD = (
     "once in {pause:.0f} s, on {cores} cores; medians of {rounds} alternating windows of "
     "{seconds:.0f} s, as parts of one core. A page is a reader of the stream of updates. Links are "
     "the threads that send and encrypt; the longest pause is that between two updates of a reader "
-    "that reads. Made by `python benches/web_cost.py --write docs/benchmarks.md`."
+    "that reads. The load of the machine was {load:.1f}. Made by"
 )
+COMMAND = "`python benches/web_cost.py --write docs/benchmarks.md`."
 WIDTH = 120
 #: The programs that hold the sessions.
 PROGRAMS = 5
@@ -212,8 +213,8 @@ def main() -> None:
     lines = table(windows)
     print("\n".join(lines))
     if args.write:
-        head = HEAD.format(cores=os.cpu_count(), pause=PAUSE, **vars(args))
-        write_part(args.write, HEADING, [*textwrap.wrap(head, WIDTH), "", *lines, ""])
+        head = HEAD.format(cores=os.cpu_count(), pause=PAUSE, load=os.getloadavg()[2], **vars(args))
+        write_part(args.write, HEADING, [*textwrap.wrap(head, WIDTH), COMMAND, "", *lines])
 
 
 if __name__ == "__main__":
