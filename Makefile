@@ -153,6 +153,7 @@ bench: torch-extension ## Measure side by side with PyTorch and write docs/bench
 	$(BIN)/python benches/hot.py --write docs/benchmarks.md
 	$(BIN)/python benches/ground.py --write docs/benchmarks.md
 	$(BIN)/python benches/watching.py --write docs/benchmarks.md
+	$(BIN)/python benches/web_cost.py --write docs/benchmarks.md
 	$(BIN)/python benches/run_ahead.py --write docs/benchmarks.md
 	$(BIN)/python benches/fairness.py --write docs/benchmarks.md
 	$(BIN)/python benches/recovery.py --write docs/benchmarks.md
@@ -248,6 +249,10 @@ fuzz fuzz-decoders:
 	mkdir -p fuzz/found && fuzz/target/x86_64-unknown-linux-gnu/release/gt-fuzz \
 		$(LIMIT) -max_len=4096 fuzz/found crates/gt-net/tests/corpus
 
+CASES ?= 100000
+fuzz-web: ## Send the web page CASES requests that are derived from valid ones, starting at number FIRST
+	GT_FUZZ_WEB=$(CASES) GT_FUZZ_WEB_FIRST=$(FIRST) cargo test --release --quiet -p gt-web --test all fuzzed
+
 check-targets: ## Type-check the crates for macOS and Windows, if their standard libraries are available
 	$(PYTHON) tools/check_targets.py
 
@@ -257,4 +262,4 @@ clean: ## Remove all build outputs and the virtual environment
 
 .PHONY: help build demo test test-cluster test-machines test-neighbours test-browser soak repeat chaos chaos-processes mixes kills users torch-extension test-all coverage torch-coverage \
 	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
-	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean
+	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders fuzz-web check-targets clean

@@ -1,10 +1,11 @@
 """Addresses of servers behind their pages, and what failures to connect say."""
 
+import gt
 import pytest
 from gt.session.tunnel import is_tunnel, open_tunnel
 from gt.session.web_address import WebAddress
 from gt.session.web_failure import _KINDS, explain_failure
-from processes import embedded_only, one_engine_only
+from processes import embedded_only, one_engine_only, run_gt
 
 pytestmark = [embedded_only, one_engine_only]
 
@@ -57,6 +58,27 @@ def test_bad_addresses_of_pages(text, words):
     what, hint = str(caught.value).rsplit("\n", 1)
     assert words in what and hint.startswith("  hint: ")
     assert "token=short" not in what and TOKEN not in what
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://ada:secret@h",
+        "https://ada:se/cre#t?secret@h:1",
+        "http://ada:secret@127.0.0.1:1/#token=short",
+        "ssh://ada:secret@login",
+        "ssh://ada:secret@login:22/h:1",
+        "tcp://ada:secret@h:1",
+        "ada:secret@h:1",
+    ],
+)
+def test_errors_show_no_password(address):
+    for given in ({}, {"workers": 2}):
+        with pytest.raises((ConnectionError, ValueError)) as caught:
+            gt.Session(address, **given)
+        assert "ada:...@" in str(caught.value) and "secret" not in str(caught.value)
+    done = run_gt("top", address, "--pid", "1")
+    assert done.returncode != 0 and "secret" not in done.stdout + done.stderr, done
 
 
 def test_without_the_package(monkeypatch):

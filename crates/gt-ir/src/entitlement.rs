@@ -59,20 +59,54 @@ impl Entitlement {
     /// Returns a session's share of a worker's time and memory beside `all` sessions there, itself
     /// included, by the weights: between 0 and 1.
     pub fn share<'a>(&self, all: impl Iterator<Item = &'a Entitlement>) -> f64 {
-        let mut teams: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut users: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut weights = 0u64;
-        for other in all {
-            teams.insert(&other.team, u64::from(other.team_weight));
-            if other.team == self.team {
-                users.insert(&other.user, u64::from(other.user_weight));
-                weights += if other.user == self.user { u64::from(other.weight) } else { 0 };
-            }
+        ShareWeights::of(all).share(self)
+    }
+}
+
+/// The weights of sessions, of which each one's share follows without a look at all others.
+#[derive(Clone, Debug, Default)]
+pub struct ShareWeights<'a> {
+    teams: BTreeMap<&'a str, TeamWeights<'a>>,
+    /// The sum of the teams' weights.
+    sum: u64,
+}
+
+/// The weights within a team.
+#[derive(Clone, Debug, Default)]
+struct TeamWeights<'a> {
+    weight: u32,
+    /// Each user's weight, and the sum of those of the user's sessions.
+    users: BTreeMap<&'a str, (u32, u64)>,
+    /// The sum of the users' weights.
+    sum: u64,
+}
+
+impl<'a> ShareWeights<'a> {
+    /// Returns the weights of sessions.
+    pub fn of(all: impl Iterator<Item = &'a Entitlement>) -> ShareWeights<'a> {
+        let mut teams: BTreeMap<&str, TeamWeights> = BTreeMap::new();
+        for one in all {
+            let team = teams.entry(&one.team).or_default();
+            team.weight = one.team_weight;
+            let (weight, sessions) = team.users.entry(&one.user).or_default();
+            *weight = one.user_weight;
+            *sessions += u64::from(one.weight);
         }
+        for team in teams.values_mut() {
+            team.sum = team.users.values().map(|(weight, _)| u64::from(*weight)).sum();
+        }
+        let sum = teams.values().map(|team| u64::from(team.weight)).sum();
+        ShareWeights { teams, sum }
+    }
+
+    /// Returns the share of one of the sessions, as [`Entitlement::share`].
+    pub fn share(&self, of: &Entitlement) -> f64 {
+        let team = self.teams.get(of.team.as_str());
+        let user = team.and_then(|team| team.users.get(of.user.as_str()));
         let part = |weight: u32, all: u64| f64::from(weight) / all.max(1) as f64;
-        part(self.team_weight, teams.into_values().sum())
-            * part(self.user_weight, users.into_values().sum())
-            * part(self.weight, weights)
+        part(of.team_weight, self.sum)
+            * part(of.user_weight, team.map_or(0, |team| team.sum))
+            * part(of.weight, user.map_or(0, |(_, sessions)| *sessions))
     }
 }
 

@@ -36,7 +36,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address, NetError> {
         match Address::parse_to_listen(text)? {
             address if address.is_any_port() => {
-                Err(NetError::BadAddress { given: text.to_string() })
+                Err(NetError::BadAddress { given: without_secret(text) })
             }
             address => Ok(address),
         }
@@ -47,7 +47,7 @@ impl Address {
     /// # Errors
     /// The text has another form.
     pub fn parse_to_listen(text: &str) -> Result<Address, NetError> {
-        let bad = || NetError::BadAddress { given: text.to_string() };
+        let bad = || NetError::BadAddress { given: without_secret(text) };
         if let Some(path) = text.strip_prefix("ipc://") {
             return match path.len() {
                 0 => Err(bad()),
@@ -212,6 +212,15 @@ impl Address {
     }
 }
 
+/// Returns an address as messages may show it: in place of a password, `user:...@host`.
+pub fn without_secret(text: &str) -> String {
+    let (scheme, rest) = text.split_at(text.find("://").map_or(0, |at| at + "://".len()));
+    // A password may have any letter, also the one that ends it.
+    let login =
+        rest.rsplit_once('@').and_then(|(login, host)| Some((login.split_once(':')?.0, host)));
+    login.map_or_else(|| text.to_string(), |(user, host)| format!("{scheme}{user}:...@{host}"))
+}
+
 /// Returns this machine's name, for one that has no way to others beyond its own network.
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
@@ -239,6 +248,21 @@ impl std::fmt::Display for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_show_no_password() {
+        for (text, shown) in [
+            ("tcp://ada:secret@h:1", "tcp://ada:...@h:1"),
+            ("ada:secret@h", "ada:...@h"),
+            ("https://ada:se@c/r:et@h/x", "https://ada:...@h/x"),
+            (":secret@h", ":...@h"),
+            ("ada@h:1", "ada@h:1"),
+            ("a b:1", "a b:1"),
+        ] {
+            let error = Address::parse(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("'{shown}'")) && !error.contains("secret"), "{error}");
+        }
+    }
 
     #[test]
     fn addresses_parse() {

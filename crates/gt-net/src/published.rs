@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::address::Address;
+use crate::address::{Address, without_secret};
 use crate::error::NetError;
 
 /// The name of the key file beside the file of an address.
@@ -29,7 +29,7 @@ impl ServerAddress {
             Some(path) if Path::new(path).is_absolute() => {
                 Ok(ServerAddress::Published(PathBuf::from(path)))
             }
-            Some(_) => Err(NetError::BadAddress { given: text.to_string() }),
+            Some(_) => Err(NetError::BadAddress { given: without_secret(text) }),
         }
     }
 

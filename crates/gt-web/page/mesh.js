@@ -1,12 +1,13 @@
 // A picture of a session's slots, and of where a tensor is on them.
 
-import { bytes } from './words.js';
+import { bytes, ranges } from './words.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const WIDTH = 150;
 const HEIGHT = 96;
 const GAP = 14;
-const COLUMNS = 6;
+/** Parts of a tensor are at least so wide and high, so that they are seen. */
+const LEAST = 2;
 /** The tensor inside a slot's box. */
 const TENSOR = { x: 12, y: 42, width: 126, height: 40 };
 
@@ -36,22 +37,25 @@ export function part(placed, slot) {
     : { ...whole, y: place * size, height: size };
 }
 
-/** Makes the picture; `draw` shows the slots of an explanation, and the output of one of its steps. */
+/**
+ * Makes the picture; `draw` shows the slots of an explanation and the output of one of its steps, in
+ * rows that fit into a width.
+ */
 export function mesh() {
   const node = document.createElementNS(SVG, 'svg');
   node.setAttribute('class', 'mesh');
   node.setAttribute('role', 'img');
 
-  function box(slot, at, placed, held) {
-    const x = (at % COLUMNS) * (WIDTH + GAP);
-    const y = Math.floor(at / COLUMNS) * (HEIGHT + GAP);
+  function box(slot, at, columns, placed, held) {
+    const x = (at % columns) * (WIDTH + GAP);
+    const y = Math.floor(at / columns) * (HEIGHT + GAP);
     const group = shape('g', { transform: `translate(${x} ${y})` });
     const of = placed ? part(placed, slot.slot) : null;
     group.append(
       shape('title', {}, [`slot ${slot.slot}`, slot.worker || 'no worker', slot.machine].filter(Boolean).join(', ')),
       shape('rect', { class: of ? 'slot has' : 'slot', width: WIDTH, height: HEIGHT, rx: 6 }),
-      shape('text', { class: 'name', x: 12, y: 18 }, `${slot.slot}  ${slot.worker || '–'}`.slice(0, 20)),
-      shape('text', { class: 'small', x: 12, y: 34 }, `${bytes(held)}${slot.machine ? `, ${slot.machine}` : ''}`.slice(0, 24)),
+      shape('text', { class: 'name', x: 12, y: 18 }, `${slot.slot}  ${slot.worker || '–'}`.slice(0, 16)),
+      shape('text', { class: 'small', x: 12, y: 34 }, `${bytes(held)}${slot.machine ? `, ${slot.machine}` : ''}`.slice(0, 19)),
     );
     if (of) {
       group.append(
@@ -60,23 +64,27 @@ export function mesh() {
           class: placed.placement.startsWith('Partial') ? 'block partial' : 'block',
           x: TENSOR.x + of.x * TENSOR.width,
           y: TENSOR.y + of.y * TENSOR.height,
-          width: of.width * TENSOR.width,
-          height: of.height * TENSOR.height,
+          width: Math.max(of.width * TENSOR.width, LEAST),
+          height: Math.max(of.height * TENSOR.height, LEAST),
         }),
       );
     }
     return group;
   }
 
-  function draw(explained, step) {
+  function draw(explained, step, width) {
     const held = new Map(explained.memory.map((of) => [of.slot, of.bytes]));
-    const rows = Math.ceil(explained.slots.length / COLUMNS);
-    const columns = Math.min(COLUMNS, explained.slots.length);
+    const fitting = Math.max(1, Math.floor((width + GAP) / (WIDTH + GAP)));
+    const columns = Math.min(fitting, explained.slots.length);
+    const rows = Math.ceil(explained.slots.length / columns);
     node.setAttribute('viewBox', `-1 -1 ${columns * (WIDTH + GAP) - GAP + 2} ${rows * (HEIGHT + GAP) - GAP + 2}`);
     node.setAttribute('width', columns * (WIDTH + GAP) - GAP);
-    const boxes = explained.slots.map((slot, at) => box(slot, at, step?.output, held.get(slot.slot) ?? 0));
+    const boxes = explained.slots.map((slot, at) => box(slot, at, columns, step?.output, held.get(slot.slot) ?? 0));
     node.replaceChildren(...boxes);
-    const where = step && step.output.placement.includes(' x ') ? `; the output of ${step.operation} is ${step.output.placement} on a mesh` : step ? `; the output of ${step.operation}: ${step.output.placement} on ${step.output.slots.join(', ')}` : '';
+    const isOfMesh = step?.output.placement.includes(' x ');
+    const output = step ? `${step.output.placement} on ${ranges(step.output.slots)}` : '';
+    const parts = isOfMesh ? ', which parts is not drawn' : '';
+    const where = step ? `; the output of ${step.operation}: ${output}${parts}` : '';
     node.setAttribute('aria-label', `${explained.slots.length} slots${where}`);
   }
 

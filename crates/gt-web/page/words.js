@@ -38,6 +38,17 @@ export function age(seconds) {
   return `${Math.floor(seconds)} s`;
 }
 
+/** 0–71, 80, 81: numbers in their order, of which three and more in a row are one range. */
+export function ranges(numbers) {
+  const runs = [];
+  for (const of of numbers) {
+    const last = runs.at(-1);
+    if (last && of === last.at(-1) + 1) last.push(of);
+    else runs.push([of]);
+  }
+  return runs.map((run) => (run.length > 2 ? `${run[0]}–${run.at(-1)}` : run.join(', '))).join(', ');
+}
+
 /** w0 × 2, w1: workers, each with the number of slots. */
 export function counted(names) {
   const counts = new Map();

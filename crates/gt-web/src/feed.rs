@@ -18,8 +18,12 @@ use tokio::sync::watch;
 use crate::inspections::{Answers, Inspected, Questions};
 use crate::recordings::recorder::EventRecorder;
 
-/// How often a dispatcher is asked while there are readers.
+/// How often a dispatcher is asked while there are readers, and how often where that takes long.
 const EVERY: Duration = Duration::from_millis(500);
+const SELDOM: Duration = Duration::from_secs(2);
+/// The time between two answers is at least this multiple of what one takes. Sending and encrypting
+/// them takes about as much again, so that all of it takes about a hundredth of a core.
+const TIMES: u32 = 200;
 /// How long it is asked after the last reader has gone: one who comes back continues, and rates
 /// need two answers.
 const LINGER: Duration = Duration::from_secs(8);
@@ -197,12 +201,15 @@ impl<S: StatusSource> FeedThread<S> {
 
     /// Asks once, and returns when to do so again.
     fn ask(&mut self) -> Duration {
+        let begin = Instant::now();
+        // The first answer takes a connection, too.
+        let is_first = self.model.status.is_none();
         match self.source.status() {
             Ok(status) => {
                 self.model.take(status.clone());
                 let event = self.status_event();
                 self.latest.send_replace(Some(Arc::new(Update { event, status: Some(status) })));
-                EVERY
+                if is_first { EVERY } else { (begin.elapsed() * TIMES).clamp(EVERY, SELDOM) }
             }
             Err(error) => {
                 self.model = Model::new(ALPHA);

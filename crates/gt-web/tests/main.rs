@@ -2,11 +2,14 @@
 
 mod access;
 mod actions;
+mod fuzzed;
 mod hostile;
 mod http;
 mod inspections;
 mod metrics;
+mod random;
 mod recordings;
+mod requests;
 mod source;
 mod stream;
 mod tunnel;

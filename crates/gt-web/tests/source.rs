@@ -19,6 +19,9 @@ use gt_web::listen::ListenAddress;
 use gt_web::recordings::recorder::EventRecorder;
 use gt_web::{ActingOptions, Page, PageOptions, WebError};
 
+/// What a status takes of a slow dispatcher: two hundred of them are longer than any pause.
+const SLOW: Duration = Duration::from_millis(25);
+
 /// What a test sees of the dispatcher, and decides.
 #[derive(Default)]
 pub struct Dispatcher {
@@ -26,6 +29,8 @@ pub struct Dispatcher {
     pub rested: AtomicUsize,
     pub inspected: AtomicUsize,
     pub is_gone: AtomicBool,
+    /// Each status takes [`SLOW`].
+    pub is_slow: AtomicBool,
     /// Sessions that its status has.
     pub sessions: AtomicUsize,
     /// The number of recordings that have begun, and whether they go on until they are ended.
@@ -38,6 +43,9 @@ struct Fake(Arc<Dispatcher>);
 impl StatusSource for Fake {
     fn status(&mut self) -> Result<Status, String> {
         let asked = self.0.asked.fetch_add(1, Ordering::SeqCst);
+        if self.0.is_slow.load(Ordering::SeqCst) {
+            std::thread::sleep(SLOW);
+        }
         if self.0.is_gone.load(Ordering::SeqCst) {
             return Err("the server <is> gone".into());
         }

@@ -82,6 +82,19 @@ fn the_dispatcher_is_asked_while_there_are_readers_and_not_otherwise() {
 }
 
 #[test]
+fn a_dispatcher_whose_status_takes_long_is_asked_less_often() {
+    let (page, dispatcher) = serve();
+    dispatcher.is_slow.store(true, Ordering::SeqCst);
+    let mut reader = Reader::open(&page);
+    // The first answer takes a connection, and rates need a second one.
+    (0..2).for_each(|_| drop(reader.next("status")));
+    let begin = std::time::Instant::now();
+    (0..2).for_each(|_| drop(reader.next("status")));
+    // Two seconds each, less what had passed of the first.
+    assert!(begin.elapsed() > std::time::Duration::from_secs(3), "{:?}", begin.elapsed());
+}
+
+#[test]
 fn a_dispatcher_that_is_gone_is_shown_and_watched_again() {
     let (page, dispatcher) = serve();
     let mut reader = Reader::open(&page);

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gt._processes import join_address
+from gt.session.shown_address import without_secret
 
 
 def between(least: int, most: int) -> Callable[[str], int]:
@@ -45,7 +46,9 @@ def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> d
     """Return the arguments of `_gt`'s tools: address, process, key_file, insecure."""
     address = args.server
     if address is not None and (args.host or args.port is not None or args.pid is not None):
-        parser.error(f"{address} is a server, and --host, --port or --pid names another")
+        parser.error(
+            f"{without_secret(address)} is a server, and --host, --port or --pid names another"
+        )
     if args.host or args.port is not None:
         port = 9000 if args.port is None else args.port
         if not 1 <= port <= 65535:

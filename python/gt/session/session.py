@@ -52,8 +52,11 @@ class Session:
         name: str | None = None,
     ):
         if address is not None and workers is not None:
+            from gt.session.shown_address import without_secret
+
             raise ValueError(
-                f"Session: workers={workers} given with the address {address!r}, but a server "
+                f"Session: workers={workers} given with the address "
+                f"{without_secret(address)!r}, but a server "
                 "has its own workers\n  hint: leave one of them out"
             )
         if address is None and (key_file is not None or insecure):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gt.session.shown_address import without_secret
+
 #: The server's port if an address has none.
 _DEFAULT_PORT = 9000
 
@@ -70,6 +72,6 @@ def checked_server(server: str, address: str) -> str:
 
 def _bad(text: str) -> ConnectionError:
     return ConnectionError(
-        f"'{text}' is not an address\n  hint: use ssh://LOGIN/HOST:PORT, or "
+        f"'{without_secret(text)}' is not an address\n  hint: use ssh://LOGIN/HOST:PORT, or "
         "ssh://LOGIN/file:///PATH of a file there in which the server publishes its address"
     )

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from gt.session.shown_address import without_secret
+
 #: A host, which may be an address of IPv6, and its port.
 _HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,256}")
@@ -44,7 +46,7 @@ class WebAddress:
             ConnectionError: the text has another form, or lacks TLS for another machine's page.
         """
         # A token is in no message, and may be where none is expected.
-        shown = re.split("[#?]", text, maxsplit=1)[0]
+        shown = re.split("[#?]", without_secret(text), maxsplit=1)[0]
         bad = ConnectionError(
             f"'{shown}' is not an address\n  hint: use https://HOST or https://HOST:PORT of a "
             "server's page, with /#token=TOKEN if the server has no keys"

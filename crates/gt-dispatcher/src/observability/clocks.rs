@@ -15,7 +15,9 @@ const AT_LEAST: u32 = 8;
 const AT_MOST: u32 = 32;
 /// The error bound, in nanoseconds, at which an estimate is good.
 const WELL: i64 = 200_000;
-/// The pause before the next round, since clocks drift: `SOON` while the estimate is not good.
+/// The pause before the next round, since clocks drift. While the estimate is not good, it is `SOON`
+/// at first and doubles each time: on a busy machine all round trips are slow, and probes of many
+/// peers would add to its work.
 const AGAIN: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(1);
 /// The drift allowed for during that pause, in nanoseconds.
@@ -37,11 +39,21 @@ struct PeerClock {
     begun: Duration,
     answers: u32,
     is_asked: bool,
+    /// The pause after this round, unless its estimate is good.
+    pause: Duration,
 }
 
 impl PeerClock {
     fn new(now: Duration, before: Option<(i64, i64)>) -> PeerClock {
-        PeerClock { low: i64::MIN, high: i64::MAX, before, begun: now, answers: 0, is_asked: false }
+        PeerClock {
+            low: i64::MIN,
+            high: i64::MAX,
+            before,
+            begun: now,
+            answers: 0,
+            is_asked: false,
+            pause: SOON,
+        }
     }
 
     fn error(&self) -> i64 {
@@ -97,10 +109,13 @@ impl PeerClocks {
     pub fn due(&mut self, now: Duration) -> Vec<PeerId> {
         let mut due = Vec::new();
         for (peer, clock) in &mut self.0 {
-            let pause = if clock.error() <= WELL { AGAIN } else { SOON };
+            let is_good = clock.error() <= WELL;
+            let pause = if is_good { AGAIN } else { clock.pause };
             if !clock.is_asked && now >= clock.begun + pause {
                 let drifted = |(ahead, error): (i64, i64)| (ahead, error.saturating_add(DRIFT));
-                *clock = PeerClock::new(now, clock.best().map(drifted));
+                let next = if is_good { SOON } else { (2 * clock.pause).min(AGAIN) };
+                let begun = PeerClock::new(now, clock.best().map(drifted));
+                *clock = PeerClock { pause: next, ..begun };
                 due.push(*peer);
             }
         }
@@ -185,5 +200,20 @@ mod tests {
         assert_eq!(clocks.due(micros(1_000_000) + SOON), [PEER]);
         clocks.ask(micros(2_100_000), PEER);
         assert!(clocks.due(micros(90_000_000)).is_empty());
+    }
+
+    #[test]
+    fn a_peer_that_stays_slow_is_probed_less_and_less_often() {
+        let mut clocks = asked(&[(10_000, 10_000)]);
+        let mut begun = micros(1_000_000);
+        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+            let pause = Duration::from_secs(seconds);
+            assert!(clocks.due(begun + pause - micros(1)).is_empty(), "{seconds}");
+            begun += pause;
+            assert_eq!(clocks.due(begun), [PEER], "{seconds}");
+            clocks.ask(begun, PEER);
+            let here = begun + micros(10_000) - micros(1_000_000);
+            clocks.answer(begun + micros(20_000), PEER, begun, here);
+        }
     }
 }

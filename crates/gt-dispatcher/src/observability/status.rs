@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gt_ir::entitlement::Entitlement;
+use gt_ir::entitlement::{Entitlement, ShareWeights};
 use gt_ir::publication::PublicationStatus;
 use gt_ir::status::{
     AwaitedTensor, SessionStatus, Status, TeamStatus, UserStatus, WINDOWS, Waits, WindowUse,
@@ -45,7 +45,8 @@ impl Cluster<'_> {
     /// Returns the status, for the peer `asker`.
     pub fn status(&self, asker: PeerId) -> Status {
         let now = self.now;
-        let users = self.users();
+        let weights = self.sessions.weights();
+        let users = self.users(&weights);
         let reports = &self.observability.reports;
         let in_flight = self.in_flight();
         let viewer = self.viewer(asker);
@@ -71,7 +72,7 @@ impl Cluster<'_> {
             sessions: self
                 .sessions
                 .iter()
-                .map(|one| self.session(one, &in_flight, viewer))
+                .map(|one| self.session(one, &weights, &in_flight, viewer))
                 .collect(),
             teams: teams(&users),
             users,
@@ -100,7 +101,7 @@ impl Cluster<'_> {
     }
 
     /// Returns all users that have, or had, sessions.
-    fn users(&self) -> Vec<UserStatus> {
+    fn users(&self, weights: &ShareWeights) -> Vec<UserStatus> {
         let mut users: BTreeMap<(&str, &str), UserStatus> = BTreeMap::new();
         for ((team, user), device) in self.sessions.past() {
             let entitlement = self.rules.entitlement(user, team);
@@ -118,7 +119,7 @@ impl Cluster<'_> {
             status.entitlement =
                 Entitlement { is_away: false, ..session.identity.entitlement.clone() };
             status.sessions += 1;
-            status.share += self.sessions.share(session);
+            status.share += weights.share(&session.identity.entitlement);
             status.bytes += bytes;
             status.spilled += spilled;
             status.busy += Duration::from_nanos(session.account.device);
@@ -158,6 +159,7 @@ impl Cluster<'_> {
     fn session(
         &self,
         session: &ClientSession,
+        weights: &ShareWeights,
         in_flight: &InFlight,
         viewer: Option<&str>,
     ) -> SessionStatus {
@@ -177,7 +179,7 @@ impl Cluster<'_> {
             origin: session.identity.hello.origin.clone(),
             slots: self.workers.workers_by_slot(session.slots()),
             entitlement: session.identity.entitlement.clone(),
-            share: self.sessions.share(session),
+            share: weights.share(&session.identity.entitlement),
             since: session.identity.since,
             instructions: session.account.instructions,
             hot_instructions: session.account.hot_instructions,

@@ -26,7 +26,7 @@ pub(crate) use session::{ClientSession, Identity, Planning};
 
 use std::collections::BTreeMap;
 
-use gt_ir::entitlement::Entitlement;
+use gt_ir::entitlement::{Entitlement, ShareWeights};
 use gt_ir::{Incarnation, SessionId};
 
 use crate::numbers::SessionNumbers;
@@ -133,11 +133,9 @@ impl Sessions {
         self.by_peer.values_mut()
     }
 
-    /// Returns a session's part of a worker's time if all sessions have work, by the weights.
-    pub fn share(&self, of: &ClientSession) -> f64 {
-        of.identity
-            .entitlement
-            .share(self.by_peer.values().map(|session| &session.identity.entitlement))
+    /// Returns the weights, by which each session has a part of a worker's time if all have work.
+    pub fn weights(&self) -> ShareWeights<'_> {
+        ShareWeights::of(self.by_peer.values().map(|session| &session.identity.entitlement))
     }
 
     pub fn len(&self) -> usize {

@@ -4,10 +4,16 @@
 import { follow } from '../details.js';
 import { element, setText, table } from '../elements.js';
 import { mesh } from '../mesh.js';
-import { age, bytes, number, percent } from '../words.js';
+import { onResize } from '../observe.js';
+import { bytes, number, percent, ranges } from '../words.js';
+
+/** The width of the picture's scroll bar and outlines, in pixels. */
+const MARGIN = 16;
 
 const dims = (shape) => `(${shape.join(', ')}${shape.length === 1 ? ',' : ''})`;
-const placed = (of) => `${of.dtype} ${dims(of.shape)} ${of.placement} on ${of.slots.join(', ')}`;
+/** A list without spaces may be long: it is broken into lines at its commas. */
+const listed = (texts) => texts.replaceAll(',', ', ') || '–';
+const placed = (of) => `${of.dtype} ${dims(of.shape)} ${of.placement} on ${ranges(of.slots)}`;
 
 const STREAM = [
   { title: 'operation', text: (of) => of.operation },
@@ -20,8 +26,8 @@ const STREAM = [
 
 const HOT_PATHS = [
   { title: 'hot path', text: (of) => `#${of.number}`, kind: 'short' },
-  { title: 'operations', text: (of) => of.operations || '–' },
-  { title: 'lines', text: (of) => of.lines || '–' },
+  { title: 'operations', text: (of) => listed(of.operations) },
+  { title: 'lines', text: (of) => listed(of.lines) },
   { title: 'length', text: (of) => number(of.steps), kind: 'number' },
   { title: 'instructions', text: (of) => number(of.instructions), kind: 'number' },
   { title: 'iterations', text: (of) => number(Math.floor(of.instructions / of.steps)), kind: 'number' },
@@ -35,8 +41,8 @@ const HELD = [
 ];
 
 function moveText(moved) {
-  return `${moved.collective} of ${bytes(moved.bytes)}: ${moved.from.placement} on ${moved.from.slots.join(', ')}`
-    + ` to ${moved.to.placement} on ${moved.to.slots.join(', ')}, because ${moved.reason}`;
+  return `${moved.collective} of ${bytes(moved.bytes)}: ${moved.from.placement} on ${ranges(moved.from.slots)}`
+    + ` to ${moved.to.placement} on ${ranges(moved.to.slots)}, because ${moved.reason}`;
 }
 
 /** Makes the sections of a session's view, until a signal is aborted. */
@@ -50,9 +56,19 @@ export function inside(session, ends, { now, isDetached }) {
   const picture = mesh();
   let explained = null;
   let chosen = 0;
+  const drawnNote = element('p', { class: 'note' });
+  const drawn = element('div', { class: 'drawn', tabindex: 0 }, picture.node);
+  const drawing = element('div', {}, drawnNote, drawn);
+  drawing.hidden = true;
+  function draw() {
+    const step = explained?.steps[chosen];
+    if (!explained || explained.slots.length === 0) return;
+    setText(drawnNote, step ? `Step ${chosen + 1}, the output of ${step.operation}: ${placed(step.output)}.` : 'No operation is planned.');
+    picture.draw(explained, step, drawn.clientWidth - MARGIN);
+  }
   const show = (step) => {
     chosen = step.place;
-    picture.draw(explained, explained.steps[chosen]);
+    draw();
   };
   const steps = table('Plan', [
     { title: 'operation', text: (of) => of.operation },
@@ -65,12 +81,10 @@ export function inside(session, ends, { now, isDetached }) {
   const explainNote = element('p', { class: 'note', role: 'status' });
   steps.node.classList.add('scrolls');
   steps.node.tabIndex = 0;
-  const drawn = element('div', { class: 'drawn' }, picture.node);
-  drawn.hidden = true;
   const node = element('section', {}, said,
     element('h3', {}, 'What it computes'), counted, stream.node, hotPaths.node,
     element('h3', {}, 'What it holds'), heldNote, held.node,
-    element('h3', {}, 'Where it computes'), element('p', { class: 'controls' }, explain), explainNote, drawn, steps.node);
+    element('h3', {}, 'Where it computes'), element('p', { class: 'controls' }, explain), explainNote, drawing, steps.node);
 
   function tookHeld(given) {
     const seen = new Map();
@@ -82,15 +96,15 @@ export function inside(session, ends, { now, isDetached }) {
     });
     held.update(keyed);
     const rest = given.others > 0 ? `, and ${number(given.others)} others of ${bytes(given.other_bytes)}` : '';
-    setText(heldNote, `${number(keyed.length)} tensors, as the program listed them${rest}.`);
+    setText(heldNote, `${number(keyed.length)} ${keyed.length === 1 ? 'tensor' : 'tensors'}, as the program listed them${rest}.`);
   }
 
   function tookExplained(given) {
-    if (given === null || given.at === explained?.at && given.steps.every((of, at) => of.line === explained.steps[at].line)) return;
+    if (given === null || given.at === explained?.at && given.steps.every((of, at) => of.line === explained.steps[at]?.line)) return;
     chosen = given.at === explained?.at ? chosen : 0;
     explained = given;
-    drawn.hidden = false;
-    picture.draw(explained, explained.steps[chosen]);
+    drawing.hidden = explained.slots.length === 0;
+    draw();
     steps.update(given.steps.map((of, place) => ({ ...of, place })));
     const moved = given.steps.flatMap((of) => of.moves);
     const sum = bytes(moved.reduce((total, of) => total + of.bytes, 0));
@@ -99,6 +113,7 @@ export function inside(session, ends, { now, isDetached }) {
     setText(explainNote, `${what}: ${number(given.steps.length)} operations, ${number(moved.length)} moves of ${sum} between workers.${links}`);
   }
 
+  onResize(drawn, draw, ends);
   const next = follow(session, ends, {
     took(details) {
       setText(said, '');
