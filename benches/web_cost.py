@@ -15,7 +15,7 @@ import textwrap
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 from programs import Asked
@@ -160,6 +160,12 @@ def measure(server: int, page: WebPage, side: str, seconds: float) -> Window:
     return Window(*parts, sum(parts), longest, per_update)
 
 
+def median_of(windows: list[Window]) -> Window:
+    """Return the medians of what was measured."""
+    rows = map(astuple, windows)
+    return Window(*map(statistics.median, zip(*rows, strict=True)))
+
+
 def table(windows: dict[str, list[Window]]) -> list[str]:
     """Return the lines of the table: medians."""
     lines = [
@@ -167,12 +173,7 @@ def table(windows: dict[str, list[Window]]) -> list[str]:
         "| longest pause |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    median = {
-        side: Window(
-            *(statistics.median(getattr(of, name) for of in all) for name in Window.__annotations__)
-        )
-        for side, all in windows.items()
-    }
+    median = {side: median_of(all) for side, all in windows.items()}
     base = median["no page"].all
     for side, of in median.items():
         cells = [f"{100 * part:.2f} %" for part in (of.dispatcher, of.page, of.links, of.all)]

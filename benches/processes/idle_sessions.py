@@ -20,7 +20,12 @@ def main() -> None:
             held[-1].sum().item()
     print("ready", flush=True)
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def wait_for_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
     while not ended.is_set():
         # One after the other, so that there is no burst.
         for session, tensor in zip(sessions, held, strict=True):
