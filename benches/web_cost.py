@@ -156,8 +156,9 @@ def measure(server: int, page: WebPage, side: str, seconds: float) -> Window:
         longest = max((b - a for a, b in zip(times, times[1:], strict=False)), default=0.0)
         per_update = readers.bytes / max(1, readers.updates) / max(1, count)
     spent = {name: (after[name] - before.get(name, 0.0)) / took for name in after}
-    parts = [spent.get(name, 0.0) for name in ("dispatcher", "page", "links")]
-    return Window(*parts, sum(parts), longest, per_update)
+    dispatcher, of_page, links = (spent.get(name, 0.0) for name in ("dispatcher", "page", "links"))
+    total = dispatcher + of_page + links
+    return Window(dispatcher, of_page, links, total, longest, per_update)
 
 
 def median_of(windows: list[Window]) -> Window:
