@@ -62,7 +62,7 @@ def test_pause_asks_twice_by_keyboard_and_pauses(new_tab):
         assert tab.page.url == f"{page.base}/", "the token is not in the address any more"
         assert tab.page.evaluate("document.cookie") == ""
         tab.page.goto(f"{page.base}/#/sessions/{session['number']}")
-        tab.wait_until(f"{SHOWN_BUTTONS}.length === 3")
+        tab.wait_until(f"{SHOWN_BUTTONS}.length === 4")
         keyboard = tab.page.keyboard
 
         tab.page.focus("text=Pause")

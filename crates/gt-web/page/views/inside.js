@@ -5,7 +5,7 @@ import { follow } from '../details.js';
 import { element, setText, table } from '../elements.js';
 import { mesh } from '../mesh.js';
 import { onResize } from '../observe.js';
-import { bytes, number, percent, ranges } from '../words.js';
+import { age, bytes, number, percent, ranges } from '../words.js';
 
 /** The width of the picture's scroll bar and outlines, in pixels. */
 const MARGIN = 16;
