@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from browsers import LIMIT, browser, needs_browser
+from browsers import LIMIT, needs_browser
 from jupyter_pages import jupyterlab, needs_jupyterlab
 from processes import cluster, embedded_only, one_engine_only
 
@@ -31,13 +31,6 @@ LIVE = (
     "w = gt.ones(100, 100)\nwhile not pathlib.Path('end').exists():\n    w.sum().item()",
     "view.stop()",
 )
-
-
-@pytest.fixture(scope="module")
-def new_tab():
-    """Open a tab of a browser that all tests share."""
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

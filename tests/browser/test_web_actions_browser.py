@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browsers import browser, needs_browser
+from browsers import needs_browser
 from processes import cluster, embedded_only, one_engine_only, start_program
 from web_pages import WebPage, acting_link_of_server, page_of_server
 
@@ -20,13 +20,6 @@ const yes = document.querySelector('dialog [type=submit]'); yes.click(); yes.cli
 
 #: The second question takes no answer earlier, in milliseconds.
 PAUSE = 700
-
-
-@pytest.fixture(scope="module")
-def new_tab():
-    """Open a tab of a browser that all tests share."""
-    with browser() as opened:
-        yield opened
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from browsers import browser, needs_browser
+from browsers import needs_browser
 from processes import cluster, embedded_only, one_engine_only, program
 from web_pages import page_of_server
 
@@ -54,13 +54,6 @@ COUNTS = """
     }
   };
 """
-
-
-@pytest.fixture(scope="module")
-def new_tab():
-    """Open a tab of a browser that all tests share."""
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from browsers import browser, needs_browser
+from browsers import needs_browser
 from processes import cluster, embedded_only, one_engine_only, program, start_program
 from web_pages import page_of_server
 
@@ -16,13 +16,6 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 SHOWN = "document.querySelector('.legend li') !== null"
 ROWS = "document.querySelectorAll('.table button').length"
-
-
-@pytest.fixture(scope="module")
-def new_tab():
-    """Open a tab of a browser that all tests share."""
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ usage: trains_sharded.py [ADDRESS]
 """
 
 import sys
-import threading
 
 import gt
+from rounds import until_a_line
 
 if len(sys.argv) > 1:
     gt.connect(sys.argv[1])
@@ -15,10 +15,7 @@ gt.register_config("rows", gt.SignalConfig(shard=gt.ShardConfig(axis=0)))
 model = gt.nn.Linear(16, 8)
 optimizer = gt.optim.Adam(model.parameters())
 cache = {"batches": [gt.zeros(300, 300)]}
-ended = threading.Event()
-threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
-is_ready = False
-while not ended.is_set():
+for _ in until_a_line():
     with gt.signal.context("rows"):
         x = gt.randn(64, 16)
         loss = (model(x) ** 2).mean()
@@ -26,6 +23,3 @@ while not ended.is_set():
     loss.backward()
     optimizer.step()
     loss.item()
-    if not is_ready:
-        print("at work", flush=True)
-        is_ready = True

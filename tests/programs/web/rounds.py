@@ -1,0 +1,15 @@
+"""The rounds of a program that computes until a line is read."""
+
+import sys
+import threading
+from collections.abc import Iterator
+
+
+def until_a_line() -> Iterator[None]:
+    """Yield once for each round; after the first one, print that the program is at work."""
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
+    yield
+    print("at work", flush=True)
+    while not ended.is_set():
+        yield
