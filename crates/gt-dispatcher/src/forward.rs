@@ -143,10 +143,13 @@ impl Forward<'_> {
             ClientCommand::Strict { limit } => catalogue.strict = limit,
             ClientCommand::Rescale(rescale) => rescaled(catalogue, rescale)?,
             ClientCommand::Explain { request, begin } => {
-                let planned = self.planner.end_explaining(catalogue);
-                catalogue.recorder = begin.then(PlanRecorder::default);
-                let whole = |planned| self.workers.explain(&catalogue.slots, planned);
-                let explanation = if begin { Explanation::default() } else { whole(planned) };
+                let explanation = if begin {
+                    catalogue.recorder = Some(PlanRecorder::default());
+                    Explanation::default()
+                } else {
+                    let planned = self.planner.end_explaining(catalogue);
+                    self.workers.explain(&catalogue.slots, planned)
+                };
                 self.outbox.push(client, Answer::new(request, Reply::Explained(explanation)));
             }
             ClientCommand::Locate { request, tensor } => {
@@ -310,7 +313,6 @@ impl Forward<'_> {
         let Planning { catalogue, plans, templates, .. } = &mut self.session.planning;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
         let (first, names) = (invocation.bases[0], u64::from(instance.template.widths[0]));
-        self.session.account.hot_instructions += invocation.weight();
         catalogue.check_new(first)?;
         catalogue.check_new(first.after(names.saturating_sub(1)))?;
         let iteration = TemplateIteration::new(instance, invocation, freed);
@@ -333,16 +335,7 @@ impl Forward<'_> {
             let others = std::mem::take(streams);
             let mut planned = Ok(());
             for command in expand(instance, invocation, freed) {
-                planned = planned.and_then(|()| match command {
-                    ClientCommand::Run(instruction) => {
-                        planner.instruction(catalogue, streams, instruction)
-                    }
-                    ClientCommand::Free(id) => {
-                        planner.free(catalogue, streams, id);
-                        Ok(())
-                    }
-                    _ => Ok(()),
-                });
+                planned = planned.and_then(|()| planner.compute(catalogue, streams, command));
             }
             let lists = std::mem::replace(streams, others).take();
             planned?;

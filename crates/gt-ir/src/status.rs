@@ -154,7 +154,7 @@ pub struct SessionStatus {
     pub since: Duration,
     /// Instructions received.
     pub instructions: u64,
-    /// How many of those that were planned were parts of iterations of hot paths.
+    /// How many of those are parts of iterations of hot paths.
     pub hot_instructions: u64,
     /// The weight of those not done.
     pub open: u64,

@@ -132,9 +132,8 @@ impl Dispatcher {
         let Some(session) = self.peers.sessions.hand_over(from, to) else { return };
         session.disown();
         session.queue.received = 0;
-        // The lines of another program.
+        // The lines and variables of another program.
         (session.lines, session.last_error) = (SourceLines::default(), None);
-        // Its lines and variables are those of another program.
         session.inspected = None;
         session.identity.hand_over(now, hello);
         let identity = &session.identity;

@@ -36,6 +36,8 @@ impl Dispatcher {
             return self.refuse(now, peer, "the session has ended: connect again".into());
         };
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
+        let hot = batch.iter().filter(|command| matches!(command, ClientCommand::Invoke(_)));
+        session.account.hot_instructions += hot.map(ClientCommand::weight).sum::<u64>();
         session.queue.numbers.advance(&batch);
         let number = session.log(&mut batch, frames, weight);
         session.account.instructions += weight;
@@ -262,7 +264,6 @@ impl Dispatcher {
         let (weight, since) = (batch.weight, batch.since);
         // What is computed again after a loss was counted before.
         let is_replayed = session.lineage.as_ref().is_some_and(|of| number < of.rewound_to);
-        let hot = session.account.hot_instructions;
         if !is_replayed {
             self.observability.cluster_events.counters.queue_waits.add(now.saturating_sub(since));
         }
@@ -299,9 +300,6 @@ impl Dispatcher {
         let planned = forward.plan(batch, given_up.as_deref());
         if is_inspected {
             self.end_inspecting(now, peer);
-        }
-        if is_replayed && let Some(session) = self.peers.sessions.get_mut(peer) {
-            session.account.hot_instructions = hot;
         }
         let requests = std::mem::take(&mut self.library.planned);
         match planned.and_then(|()| self.check_count(peer)) {

@@ -21,6 +21,13 @@ use crate::workers::RegisteredWorker;
 /// Why a peer that has said goodbye is disconnected.
 pub(super) const SAID_GOODBYE: &str = "said goodbye";
 
+/// Returns the records of minutes, each of which has when it began, in seconds since 1970.
+pub(super) fn minute_records<'a>(
+    minutes: impl Iterator<Item = (u64, &'a MinuteStatus)>,
+) -> impl Iterator<Item = JournalRecord> {
+    minutes.map(|(at, minute)| JournalRecord::Minute { at, minute: minute.clone() })
+}
+
 impl Identity {
     fn session_label(&self) -> SessionLabel {
         SessionLabel { number: self.number, name: self.label.clone() }
@@ -186,16 +193,9 @@ impl Dispatcher {
         };
         let events = self.observability.cluster_events.of_hour();
         let counters = HourCounters { device: Duration::from_nanos(device), events };
-        let hour = &mut self.observability.hour;
-        let count = hour.record(now, counters, &present);
-        self.journal.extend(|| {
-            let minute = |(at, minute): (u64, &MinuteStatus)| JournalRecord::Minute {
-                at,
-                minute: minute.clone(),
-            };
-            let ended = hour.timed().collect::<Vec<_>>();
-            ended[ended.len() - count..].iter().copied().map(minute).collect::<Vec<_>>()
-        });
+        let count = self.observability.hour.record(now, counters, &present);
+        let hour = &self.observability.hour;
+        self.journal.extend(|| minute_records(hour.newest(count)));
     }
 
     /// Returns why slots leave a worker that ends for a reason.

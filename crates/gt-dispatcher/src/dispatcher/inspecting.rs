@@ -83,11 +83,8 @@ impl Dispatcher {
     pub(super) fn inspect_batch(&mut self, now: Duration, peer: PeerId, batch: &[ClientCommand]) {
         let Dispatcher { peers: Peers { sessions, .. }, planner, .. } = self;
         let Some(session) = sessions.get_mut(peer) else { return };
+        session.inspected.take_if(|inspected| inspected.is_over(now));
         let Some(inspected) = &mut session.inspected else { return };
-        if inspected.is_over(now) {
-            session.inspected = None;
-            return;
-        }
         inspected.counts.add(batch, &session.planning.templates);
         if let Some(recording) = &mut inspected.recording {
             recording.before(now, batch, &mut session.planning, planner);
@@ -122,7 +119,7 @@ impl ClientSession {
         let signal = |number| self.planning.catalogue.signal(number).map(|of| of.name());
         let stream = kinds.into_iter().map(|(kind, counted)| InstructionCount {
             operation: kind.operation.to_string(),
-            line: self.line(kind.line),
+            line: self.lines.shown(kind.line),
             signal: signal(kind.signal).unwrap_or_default().to_string(),
             count: counted.count,
             hot: counted.hot,
@@ -164,10 +161,6 @@ impl ClientSession {
         let known = |line: SourceId| Some((line, self.lines.text(line)?.to_string()));
         explained.lines = lines.into_iter().filter_map(known).collect();
         explained
-    }
-
-    fn line(&self, line: SourceId) -> String {
-        self.lines.text(line).unwrap_or_default().to_string()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use gt_ir::message::ServerToClient;
 
 use super::Dispatcher;
+use super::weights::USUAL;
 use crate::journal::JournalRecord;
 use crate::paused::PausedBy;
 use crate::peer::PeerId;
@@ -112,7 +113,7 @@ impl Dispatcher {
             found.map(|session| session.identity.number).collect()
         };
         let identities = self.peers.sessions.iter().map(|session| &session.identity);
-        let weighed = identities.filter(|of| of.entitlement.weight != 1);
+        let weighed = identities.filter(|of| of.entitlement.weight != USUAL);
         JournalRecord::Orders {
             weights: weights.collect(),
             weighed: weighed.map(|of| (of.number, of.entitlement.weight)).collect(),

@@ -85,9 +85,23 @@ impl Dispatcher {
     pub(super) fn mark_away(&mut self, peer: PeerId, is_away: bool) {
         let Some(session) = self.peers.sessions.get_mut(peer) else { return };
         session.identity.entitlement.is_away = is_away;
+        self.admit_everywhere(peer);
+    }
+
+    /// Tells all workers what a session is entitled to.
+    pub(super) fn admit_everywhere(&mut self, peer: PeerId) {
+        let Some(session) = self.peers.sessions.get(peer) else { return };
         for worker in self.peers.workers.iter() {
             self.outbox.push(worker.peer, session.identity.admit());
         }
+    }
+
+    /// Divides the device time from now on by what the sessions are entitled to.
+    pub(super) fn divide_device_time(&mut self, now: Duration) {
+        let Peers { sessions, shares, .. } = &mut self.peers;
+        let all = sessions.iter().map(|session| &session.identity);
+        let weights = all.map(|identity| (identity.number, &identity.entitlement));
+        shares.set_policy(now, self.rules.policy_kind, weights);
     }
 
     /// Divides the total limit on lineages among all sessions.
@@ -110,6 +124,7 @@ impl Dispatcher {
         for worker in self.peers.workers.iter() {
             self.outbox.extend(worker.peer, divided.map(ServerToWorker::SetPolicy));
         }
+        let mut changed = Vec::new();
         for session in self.peers.sessions.iter_mut() {
             // Warnings under the previous policy are void.
             session.account.warned.clear();
@@ -119,15 +134,11 @@ impl Dispatcher {
             if session.identity.entitlement != entitlement {
                 self.scheduler.admit(session.identity.peer, &entitlement);
                 session.identity.entitlement = entitlement;
-                for worker in self.peers.workers.iter() {
-                    self.outbox.push(worker.peer, session.identity.admit());
-                }
+                changed.push(session.identity.peer);
             }
         }
-        let Peers { sessions, shares, .. } = &mut self.peers;
-        let all = sessions.iter().map(|session| &session.identity);
-        let weights = all.map(|identity| (identity.number, &identity.entitlement));
-        shares.set_policy(now, self.rules.policy_kind, weights);
+        changed.into_iter().for_each(|peer| self.admit_everywhere(peer));
+        self.divide_device_time(now);
         self.end_revoked(now);
         let exceeded = self.exceeded();
         for text in &exceeded {

@@ -8,10 +8,12 @@ use std::time::Duration;
 use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Resume, ServerToClient};
 use gt_ir::publication::is_publication;
+use gt_ir::status::MINUTES;
 use gt_ir::status::cluster_event::MoveReason;
 use gt_ir::{Incarnation, SessionId, StreamNumbers, WorkerId};
 
 use super::Dispatcher;
+use super::cluster_events::minute_records;
 use super::recovery::DRAINED_WAIT;
 use crate::journal::{
     BaseRecord, History, JournalRecord, SessionHistory, SnapshotState, StoredCopy,
@@ -103,8 +105,7 @@ impl Dispatcher {
         }
         all.extend(self.publication_records());
         all.push(self.orders());
-        let minutes = self.observability.hour.timed();
-        all.extend(minutes.map(|(at, of)| JournalRecord::Minute { at, minute: of.clone() }));
+        all.extend(minute_records(self.observability.hour.newest(MINUTES)));
         all
     }
 

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use super::Dispatcher;
-use crate::peers::Peers;
 
 /// The largest weight of a session, which the sums of weights have room for.
 const MOST: u32 = 1_000_000;
 
 /// The weight of a session that was given none.
-const USUAL: u32 = 1;
+pub(super) const USUAL: u32 = 1;
 
+/// Checks a weight.
+///
 /// # Errors
-/// A weight is zero, or too large.
+/// It is zero, or too large; `hint` is the command that holds sessions back.
 fn check(weight: Option<u32>, hint: &str) -> Result<(), String> {
     match weight {
         None | Some(1..=MOST) => Ok(()),
@@ -60,18 +61,13 @@ impl Dispatcher {
     ) -> Result<String, String> {
         check(weight, "`gt sessions pause NAME`")?;
         let peer = self.session_named(user, name)?;
-        let Peers { sessions, workers, shares } = &mut self.peers;
-        let Some(session) = sessions.get_mut(peer) else { return Ok(String::new()) };
+        let Some(session) = self.peers.sessions.get_mut(peer) else { return Ok(String::new()) };
         let weight = weight.unwrap_or(USUAL);
         let label = session.identity.label.clone();
         session.identity.entitlement.weight = weight;
         self.scheduler.admit(peer, &session.identity.entitlement);
-        for worker in workers.iter() {
-            self.outbox.push(worker.peer, session.identity.admit());
-        }
-        let all = sessions.iter().map(|session| &session.identity);
-        let weights = all.map(|identity| (identity.number, &identity.entitlement));
-        shares.set_policy(now, self.rules.policy_kind, weights);
+        self.admit_everywhere(peer);
+        self.divide_device_time(now);
         self.journal_orders();
         Ok(format!("the weight of {label} among the sessions of its user is {weight} now"))
     }

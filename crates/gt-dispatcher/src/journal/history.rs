@@ -316,6 +316,20 @@ mod tests {
     }
 
     #[test]
+    fn the_last_weight_of_a_session_counts() {
+        let orders = |weighed: &[(u32, u32)]| JournalRecord::Orders {
+            weights: Vec::new(),
+            weighed: weighed.iter().map(|(session, of)| (SessionId(*session), *of)).collect(),
+            users: Vec::new(),
+            sessions: Vec::new(),
+            by_users: Vec::new(),
+        };
+        assert_eq!(history(vec![orders(&[(3, 7), (4, 2)])]).weight, Some(7));
+        assert_eq!(history(vec![orders(&[(3, 7)]), orders(&[(3, 5)])]).weight, Some(5));
+        assert_eq!(history(vec![orders(&[(3, 7)]), orders(&[(4, 2)])]).weight, None);
+    }
+
+    #[test]
     fn a_gap_is_an_error_and_ended_sessions_are_dropped() {
         let missing = history(vec![batch(0), batch(2)]).take_batches().err();
         assert_eq!(missing.as_deref(), Some("batch 1 is missing in the journal"));

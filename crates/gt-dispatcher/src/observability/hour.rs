@@ -54,9 +54,10 @@ impl LastHour {
         self.started.saturating_add_signed(minute.begin)
     }
 
-    /// Returns the minutes, each with when it began, in seconds since 1970.
-    pub fn timed(&self) -> impl Iterator<Item = (u64, &MinuteStatus)> {
-        self.minutes.iter().map(|minute| (self.time_of(minute), minute))
+    /// Returns the newest minutes in their order, each with when it began, in seconds since 1970.
+    pub fn newest(&self, count: usize) -> impl Iterator<Item = (u64, &MinuteStatus)> {
+        let older = self.minutes.len().saturating_sub(count);
+        self.minutes.iter().skip(older).map(|minute| (self.time_of(minute), minute))
     }
 
     /// Takes the minutes of a dispatcher before this one, in their order. Those of more than an hour
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(hour.record(Duration::from_secs(60), counters(1, 0), &minute(4)), 1);
         let seen: Vec<_> = hour.minutes().iter().map(|of| (of.begin, of.sessions)).collect();
         assert_eq!(seen, [(-500, 2), (0, 4)]);
-        let times: Vec<_> = hour.timed().map(|(at, _)| at).collect();
+        let times: Vec<_> = hour.newest(MINUTES).map(|(at, _)| at).collect();
         assert_eq!(times, [999_500, 1_000_000]);
     }
 }

@@ -299,10 +299,9 @@ fn add(to: &mut [WindowUse; WINDOWS.len()], windows: [WindowUse; WINDOWS.len()])
 
 /// Returns the tensor of a request, with what computes it.
 fn awaited(session: &ClientSession, request: &PendingFetch) -> AwaitedTensor {
-    let of = |line| session.lines.text(line).unwrap_or_default().to_string();
     let (operation, line) = match request.source {
-        Some(source) => (source.operation.name.to_string(), of(source.line)),
-        None => (String::new(), of(request.line)),
+        Some(source) => (source.operation.name.to_string(), session.lines.shown(source.line)),
+        None => (String::new(), session.lines.shown(request.line)),
     };
     AwaitedTensor { id: request.tensor, operation, line }
 }

@@ -54,7 +54,8 @@ use gt_ir::message::Failure;
 use gt_ir::sharding::Block;
 use gt_ir::stored::{StoredPart, StoredValues};
 use gt_ir::{
-    Content, Create, Instruction, Meta, SlotId, SourceId, TensorData, TensorId, WorkerCommand,
+    ClientCommand, Content, Create, Instruction, Meta, SlotId, SourceId, TensorData, TensorId,
+    WorkerCommand,
 };
 
 pub use catalogue::Catalogue;
@@ -258,6 +259,27 @@ impl Planner {
         record_other(catalogue, "fetch", id, line);
         streams.push(slot, fetch(slot, copy.id));
         catalogue.drop_copy(id, &copy, streams);
+    }
+
+    /// Plans a command that makes or frees tensors; others are ignored.
+    ///
+    /// # Errors
+    /// It is not valid.
+    pub fn compute(
+        &mut self,
+        catalogue: &mut Catalogue,
+        streams: &mut Streams,
+        command: ClientCommand,
+    ) -> Result<(), String> {
+        match command {
+            ClientCommand::Run(instruction) => self.instruction(catalogue, streams, instruction),
+            ClientCommand::Create(create) => self.create(catalogue, streams, create).map(drop),
+            ClientCommand::Free(id) => {
+                self.free(catalogue, streams, id);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends the recording of a session's plans and returns it.

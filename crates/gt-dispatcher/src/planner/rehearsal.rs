@@ -22,28 +22,11 @@ impl Planner {
         let planned = catch_unwind(AssertUnwindSafe(|| {
             let streams = &mut Streams::default();
             let mut commands = commands.into_iter();
-            commands.try_for_each(|command| self.rehearse_one(&mut copy, streams, command))
+            commands.try_for_each(|command| self.compute(&mut copy, streams, command))
         }));
         // An error is reported where the session itself is planned.
         drop(planned);
         self.stats = stats;
         copy.recorder.take().unwrap_or_default()
-    }
-
-    fn rehearse_one(
-        &mut self,
-        catalogue: &mut Catalogue,
-        streams: &mut Streams,
-        command: ClientCommand,
-    ) -> Result<(), String> {
-        match command {
-            ClientCommand::Run(instruction) => self.instruction(catalogue, streams, instruction),
-            ClientCommand::Create(create) => self.create(catalogue, streams, create).map(drop),
-            ClientCommand::Free(id) => {
-                self.free(catalogue, streams, id);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
     }
 }

@@ -11,7 +11,7 @@ use gt_ir::entitlement::{Anticipation, MemoryWait, Usage};
 pub(crate) struct SessionAccount {
     /// How many instructions it has received.
     pub instructions: u64,
-    /// How many of those that were planned were parts of iterations of hot paths.
+    /// How many of those are parts of iterations of hot paths.
     pub hot_instructions: u64,
     /// The device time that it has used, in nanoseconds.
     pub device: u64,

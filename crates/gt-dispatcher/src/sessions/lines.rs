@@ -43,6 +43,11 @@ impl SourceLines {
         }
     }
 
+    /// Returns a line as `file:line`; empty if it is not known.
+    pub fn shown(&self, line: SourceId) -> String {
+        self.text(line).unwrap_or_default().to_string()
+    }
+
     /// Returns a line as `file:line`, if it is known.
     pub fn text(&self, line: SourceId) -> Option<&str> {
         self.known.get(&line).map(String::as_str)

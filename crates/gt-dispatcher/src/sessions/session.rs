@@ -249,7 +249,7 @@ impl ClientSession {
     /// Describes the last error that was sent to its client.
     pub fn last_error(&self) -> Option<LastError> {
         let (at, failure) = &**self.last_error.as_ref()?;
-        let line = self.lines.text(failure.line).unwrap_or_default().to_string();
+        let line = self.lines.shown(failure.line);
         Some(LastError {
             at: *at,
             operation: short(&failure.operation),
