@@ -8,6 +8,10 @@ from gt._processes import join_address
 from gt.session.shown_address import without_secret
 
 
+#: The largest weight of a user or a session, as for the server.
+MOST_WEIGHT = 1_000_000
+
+
 def between(least: int, most: int) -> Callable[[str], int]:
     """Return an argparse type for integers from `least` to `most`."""
 

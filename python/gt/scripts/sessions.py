@@ -4,10 +4,7 @@ import argparse
 import sys
 
 from gt import _gt
-from gt.scripts._target import add_options, read_options
-
-#: The largest weight of a session.
-_MOST_WEIGHT = 1_000_000
+from gt.scripts._target import MOST_WEIGHT, add_options, between, read_options
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -94,13 +91,11 @@ def _weigh(arguments: list[str]) -> int:
         "With keys, this takes an operator's key, or that of the session's user.",
     )
     parser.add_argument("name", help="the session's name, label or number")
-    parser.add_argument("weight", type=int, help="a whole number from 1 to 1000000")
+    parser.add_argument("weight", type=between(1, MOST_WEIGHT), help="a whole number from 1 on")
     parser.add_argument("--user", help="the session's user, if several have such a session")
     add_options(parser, is_named=False)
     args = parser.parse_args(arguments)
     target = read_options(parser, args)
-    if not 1 <= args.weight <= _MOST_WEIGHT:
-        parser.error(f"the weight is {args.weight}, expected a whole number from 1 to 1000000")
     try:
         print(_gt.weigh_session(args.name, args.weight, args.user, **target))
     except (ConnectionError, OSError, ValueError) as error:

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from gt import _gt
-from gt.scripts._target import add_options, between, read_options
+from gt.scripts._target import MOST_WEIGHT, add_options, between, read_options
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _weight(text: str) -> int | str:
-    return text if text == "policy" else between(1, (1 << 31) - 1)(text)
+    return text if text == "policy" else between(1, MOST_WEIGHT)(text)
 
 
 _weight.__name__ = "weight"

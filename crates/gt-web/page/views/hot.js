@@ -1,6 +1,6 @@
 // Hot paths: how much of the work is hot, and what workers have compiled of it.
 
-import { table } from '../elements.js';
+import { element, table } from '../elements.js';
 import { duration, number, percent } from '../words.js';
 
 const ratio = (part, whole) => (whole > 0 ? part / whole : 0);
@@ -35,8 +35,7 @@ function make() {
   const sessions = table('How much of what sessions issue is hot', SESSIONS, (of) => of.number, 'There are no sessions.');
   const workers = table('What workers have compiled', WORKERS, (of) => of.number, 'No worker has reported yet.');
   const programs = table('The programs that ran the most operations', PROGRAMS, (of) => of.key, 'No worker has compiled anything yet.');
-  const node = document.createElement('div');
-  node.append(sessions.node, workers.node, programs.node);
+  const node = element('div', {}, sessions.node, workers.node, programs.node);
 
   function update(status) {
     sessions.update(status.sessions);

@@ -10,7 +10,7 @@ mod reading;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gt_tools::timeline::{Colour, Move, Party, Row, Span, Timeline};
+use gt_tools::timeline::{Colour, Move, Row, Span, Timeline};
 use gt_tools::trace::Recorded;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -125,12 +125,7 @@ fn number_kinds(spans: &[&Span]) -> (Vec<SpanKind>, Vec<u32>) {
 }
 
 fn row_header((row, start): (&Row, &usize)) -> Value {
-    let part = match row.part {
-        Party::Client => "client",
-        Party::Dispatcher => "dispatcher",
-        Party::Worker => "worker",
-    };
-    json!({ "part": part, "name": row.name, "start": start })
+    json!({ "part": row.part.name(), "name": row.name, "start": start })
 }
 
 fn kind_header(kind: &SpanKind) -> Value {
@@ -177,6 +172,8 @@ fn write<const WIDTH: usize>(bytes: &mut Vec<u8>, values: impl Iterator<Item = [
 
 #[cfg(test)]
 mod tests {
+    use gt_tools::timeline::Party;
+
     use super::*;
 
     fn span(row: usize, (begin, end): (f64, f64), name: &str) -> Span {
