@@ -3,8 +3,12 @@
 import json
 import time
 
+import pytest
 from processes import embedded_only, one_engine_only, program
 from web_pages import LIMIT, gt_web
+
+pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+pytest.importorskip("gt.torch")
 
 
 @embedded_only

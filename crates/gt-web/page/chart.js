@@ -2,15 +2,11 @@
 
 import uPlot from './vendor/uplot/uPlot.esm.js';
 import { element, setText } from './elements.js';
-import { onResize, onScheme } from './observe.js';
+import { colour, onResize, onScheme } from './observe.js';
 
 const HEIGHT = 150;
 /** The seconds between the times that are written below a chart. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800];
-
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
 
 /** 14:05:30 */
 export function clock(seconds) {

@@ -83,7 +83,7 @@ export function mesh() {
     node.replaceChildren(...boxes);
     const isOfMesh = step?.output.placement.includes(' x ');
     const output = step ? `${step.output.placement} on ${ranges(step.output.slots)}` : '';
-    const parts = isOfMesh ? ', which parts is not drawn' : '';
+    const parts = isOfMesh ? ', of which the parts are not drawn' : '';
     const where = step ? `; the output of ${step.operation}: ${output}${parts}` : '';
     node.setAttribute('aria-label', `${explained.slots.length} slots${where}`);
   }

@@ -7,6 +7,11 @@ export function onResize(of, call, ends) {
   ends.addEventListener('abort', () => observer.disconnect());
 }
 
+/** Returns a colour of the page by its name, as `--line`, in the browser's light or dark theme. */
+export function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
 /** Calls a function when the browser becomes dark or light, until a signal is aborted. */
 export function onScheme(call, ends) {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', call, { signal: ends });

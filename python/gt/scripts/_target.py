@@ -7,7 +7,6 @@ from typing import Any
 from gt._processes import join_address
 from gt.session.shown_address import without_secret
 
-
 #: The largest weight of a user or a session, as for the server.
 MOST_WEIGHT = 1_000_000
 

@@ -3,6 +3,7 @@
 // As `gt visualize`: a span that is wide enough is a box; narrower ones are merged into a bar for each
 // column of pixels, as high as the row is busy there, in the colour of most of it.
 
+import { colour } from '../observe.js';
 import { label, moment, ticks } from './describe.js';
 
 /** Narrower spans are merged, in pixels. */
@@ -31,11 +32,8 @@ const FONT = '11px system-ui, sans-serif';
 
 /** The colours of the page, as the browser's light or dark theme has them. */
 export function theme() {
-  const style = getComputedStyle(document.documentElement);
-  const of = (name) => style.getPropertyValue(name).trim();
-  return {
-    back: of('--back'), text: of('--text'), dim: of('--dim'), line: of('--line'), panel: of('--panel'), accent: of('--accent'), bad: of('--bad'),
-  };
+  const names = ['back', 'text', 'dim', 'line', 'panel', 'accent', 'bad'];
+  return Object.fromEntries(names.map((name) => [name, colour(`--${name}`)]));
 }
 
 /** A colour of spans as the browser writes it; that of other sessions is the theme's. */
