@@ -99,6 +99,8 @@ def test_a_step_is_explained_with_what_moves_between_workers(shown):
     step = next(of for of in found["steps"] if of["operation"] == "matmul")
     assert step["output"]["placement"].startswith("Shard(0)"), step
     assert step["output"]["slots"] == [0, 1]
+    assert step["output"]["mesh"] == [2]
+    assert step["output"]["shards"] == [{"axis": 0, "cuts": [0, 32, 64]}]
     moves = [move for step in found["steps"] for move in step["moves"]]
     assert moves and all(move["bytes"] > 0 and move["reason"] for move in moves)
     lines = {of["line"] for of in found["steps"]}

@@ -1,6 +1,7 @@
 """The details of a session in a browser: the numbers of its JSON, its plan, and hostile names."""
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -218,10 +219,11 @@ def enlarge(route) -> None:
     slots = range(72)
     placed = {"dtype": "float32", "shape": [7200, 16], "placement": "Shard(0)", "slots": [*slots]}
     whole = {**placed, "placement": "Replicate"}
+    output = {**placed, "mesh": [72], "shards": [{"axis": 0, "cuts": [*range(0, 7201, 100)]}]}
     move = {"collective": "all_gather", "bytes": 460800, "from": placed, "to": whole}
     step = {
         "operation": "matmul",
-        "output": placed,
+        "output": output,
         "line": f"{'deep/' * 30}train.py:1234",
         "moves": [{**move, "reason": "'matmul' needs operand 2 replicated"}],
     }
@@ -234,6 +236,56 @@ def enlarge(route) -> None:
         "slow_links": [],
     }
     route.fulfill(json=details)
+
+
+#: Tensors on meshes, and the part that each slot has as the picture draws it.
+PARTS = {
+    "uneven": (
+        [4],
+        [6],
+        [(0, [0, 2, 4, 5, 6])],
+        "0 0 1 .33, 0 .33 1 .33, 0 .67 1 .17, 0 .83 1 .17",
+    ),
+    "grid": (
+        [2, 2],
+        [8, 10],
+        [(0, [0, 4, 8]), (1, [0, 7, 10])],
+        "0 0 .7 .5, .7 0 .3 .5, 0 .5 .7 .5, .7 .5 .3 .5",
+    ),
+    "copies": (
+        [2, 2],
+        [8, 10],
+        [None, (0, [0, 6, 8])],
+        "0 0 1 .75, 0 .75 1 .25, 0 0 1 .75, 0 .75 1 .25",
+    ),
+    "inner axis": (
+        [2, 2],
+        [4, 4, 3],
+        [(1, [0, 1, 4]), (0, [0, 2, 4])],
+        "0 0 1 .13, 0 .5 1 .13, 0 .13 1 .38, 0 .63 1 .38",
+    ),
+    "empty": ([2], [0], [(0, [0, 0, 0])], "0 0 1 0, 0 0 1 0"),
+}
+
+
+@pytest.mark.parametrize(("mesh", "shape", "shards", "parts"), PARTS.values(), ids=PARTS)
+def test_the_parts_of_a_mesh_are_drawn(new_tab, shown, mesh, shape, shards, parts):
+    tab = new_tab()
+    tab.sign_in(shown.link)
+    slots = [*range(math.prod(mesh))]
+    of_axes = [shard and {"axis": shard[0], "cuts": shard[1]} for shard in shards]
+    placed = {"mesh": mesh, "shape": shape, "shards": of_axes, "slots": slots}
+    find = """
+      async (placed) => {
+        const { part } = await import('/mesh.js');
+        return [...placed.slots, -1].map((slot) => part(placed, slot));
+      }
+    """
+    *found, nothing = tab.page.evaluate(find, placed)
+    assert nothing is None
+    for of, expected in zip(found, parts.split(", "), strict=True):
+        drawn = [of["x"], of["y"], of["width"], of["height"]]
+        assert drawn == pytest.approx([float(text) for text in expected.split()], abs=0.01)
 
 
 @pytest.mark.parametrize("width", [360, 1280])

@@ -131,7 +131,7 @@ fn one_step_is_explained_with_its_moves() {
     let steps = &explained.explanation.steps;
     let operations: Vec<_> = steps.iter().map(|step| &*step.operation).collect();
     assert_eq!(operations, ["add", "matmul"]);
-    assert_eq!(steps[0].output.placement, "Shard(0)");
+    assert_eq!(steps[0].output.placement(), "Shard(0)");
     assert_eq!(steps[0].output.workers, [0, 1]);
     assert!(!steps[1].redistributions.is_empty(), "the right operand is gathered");
     let names: Vec<_> = explained.explanation.slots.iter().map(|(_, name)| &**name).collect();

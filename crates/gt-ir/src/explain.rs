@@ -1,7 +1,10 @@
 //! Explanations: the planner's decisions, as shown to users.
 
+use smallvec::SmallVec;
+
 use crate::exchange::Collective;
 use crate::instruction::SourceId;
+use crate::layout::{Placement, describe};
 use crate::operation::Meta;
 use crate::record;
 
@@ -26,13 +29,22 @@ record!(struct PlannedStep { operation, line, operands, output, redistributions,
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlacedTensor {
     pub meta: Meta,
-    /// `Shard(0)`, `Replicate`, `Partial(sum)`; several, joined by ` x `, on a mesh.
-    pub placement: String,
-    /// The workers' numbers.
+    /// The lengths of the mesh's axes.
+    pub dims: SmallVec<[usize; 2]>,
+    /// A placement for each axis of the mesh.
+    pub placements: SmallVec<[Placement; 2]>,
+    /// The workers' numbers, in the mesh's row-major order.
     pub workers: Vec<u32>,
 }
 
-record!(struct PlacedTensor { meta, placement, workers });
+record!(struct PlacedTensor { meta, dims, placements, workers });
+
+impl PlacedTensor {
+    /// Returns the placement as users see it: `Shard(0)`, `Replicate x Partial(sum)`.
+    pub fn placement(&self) -> String {
+        describe(&self.placements)
+    }
+}
 
 /// Data movement between workers.
 #[derive(Clone, PartialEq, Debug)]

@@ -161,20 +161,26 @@ impl Layout {
 }
 
 /// The form that users see: `Shard(0)`.
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placement::Replicate => f.write_str("Replicate"),
+            Placement::Shard { axis, .. } => write!(f, "Shard({axis})"),
+            Placement::Partial(reduction) => write!(f, "Partial({})", reduction.name()),
+        }
+    }
+}
+
+/// The form that users see: `Shard(0) x Replicate`.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, placement) in self.placements.iter().enumerate() {
-            if index > 0 {
-                f.write_str(" x ")?;
-            }
-            match placement {
-                Placement::Replicate => f.write_str("Replicate")?,
-                Placement::Shard { axis, .. } => write!(f, "Shard({axis})")?,
-                Placement::Partial(reduction) => write!(f, "Partial({})", reduction.name())?,
-            }
-        }
-        Ok(())
+        f.write_str(&describe(&self.placements))
     }
+}
+
+/// Returns the placements for a mesh's axes as users see them: `Shard(0) x Replicate`.
+pub fn describe(placements: &[Placement]) -> String {
+    placements.iter().map(Placement::to_string).collect::<Vec<_>>().join(" x ")
 }
 
 #[cfg(test)]

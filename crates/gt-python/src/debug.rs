@@ -216,7 +216,7 @@ fn placed<'py>(py: Python<'py>, tensor: &PlacedTensor) -> PyResult<Bound<'py, Py
     let dict = PyDict::new(py);
     dict.set_item("dtype", tensor.meta.dtype.name())?;
     dict.set_item("shape", convert_shape(py, &tensor.meta.shape)?)?;
-    dict.set_item("placement", &tensor.placement)?;
+    dict.set_item("placement", tensor.placement())?;
     dict.set_item("workers", &tensor.workers)?;
     Ok(dict)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gt_ir::explain::{PlacedTensor, PlannedRedistribution, PlannedStep};
+use gt_ir::layout::Placement;
 use gt_ir::status::inspection::{ExplainedSteps, HeldTensor, HeldTensors, Inspection};
 use gt_ir::{Meta, SourceId};
 use rustc_hash::FxHashMap;
@@ -91,7 +92,7 @@ fn step(step: &PlannedStep, lines: &FxHashMap<SourceId, &str>) -> Value {
         "operation": step.operation,
         "line": lines.get(&step.line).copied().unwrap_or_default(),
         "operands": step.operands.iter().map(placed).collect::<Vec<_>>(),
-        "output": placed(&step.output),
+        "output": output(&step.output),
         "moves": step.redistributions.iter().map(redistribution).collect::<Vec<_>>(),
         "counted": step.data_dependent,
     })
@@ -102,9 +103,22 @@ fn placed(placed: &PlacedTensor) -> Value {
     json!({
         "dtype": dtype.name(),
         "shape": shape.dims(),
-        "placement": placed.placement,
+        "placement": placed.placement(),
         "slots": placed.workers,
     })
+}
+
+/// Returns a placed tensor with the part that each slot has: for each axis of the mesh, which of the
+/// tensor's axes is cut where.
+fn output(output: &PlacedTensor) -> Value {
+    let shards = output.placements.iter().map(|placement| match placement {
+        Placement::Shard { axis, cuts } => json!({"axis": axis, "cuts": cuts[..]}),
+        Placement::Replicate | Placement::Partial(_) => Value::Null,
+    });
+    let mut value = placed(output);
+    value["mesh"] = json!(output.dims[..]);
+    value["shards"] = shards.collect();
+    value
 }
 
 fn redistribution(moved: &PlannedRedistribution) -> Value {

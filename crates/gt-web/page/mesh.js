@@ -19,22 +19,28 @@ function shape(name, attributes, text) {
 }
 
 /**
- * Returns the part of a tensor that a slot has, as fractions of its two drawn axes: the last axis is
- * horizontal, the one before it vertical. Null if the slot has none of it.
+ * Returns the part of a tensor that a slot has, as fractions of the tensor's picture: its last axis is
+ * horizontal, the others are vertical, each within the one before it. Null if the slot has none of it.
  */
 export function part(placed, slot) {
-  const place = placed.slots.indexOf(slot);
-  if (place < 0) return null;
-  // On a mesh of several axes, a placement does not tell which part a slot has.
-  if (placed.placement.includes(' x ')) return null;
-  const whole = { x: 0, y: 0, width: 1, height: 1 };
-  const shard = /^Shard\((\d+)\)$/.exec(placed.placement);
-  if (!shard) return whole;
-  const size = 1 / placed.slots.length;
-  const isLast = placed.shape.length > 1 && Number(shard[1]) === placed.shape.length - 1;
-  return isLast
-    ? { ...whole, x: place * size, width: size }
-    : { ...whole, y: place * size, height: size };
+  let rank = placed.slots.indexOf(slot);
+  if (rank < 0) return null;
+  const shards = [];
+  for (let at = placed.mesh.length - 1; at >= 0; at -= 1) {
+    const coordinate = rank % placed.mesh[at];
+    rank = Math.floor(rank / placed.mesh[at]);
+    const shard = placed.shards[at];
+    if (shard) shards.push({ axis: shard.axis, from: shard.cuts[coordinate], to: shard.cuts[coordinate + 1] });
+  }
+  const of = { x: 0, y: 0, width: 1, height: 1 };
+  for (const { axis, from, to } of shards.sort((one, other) => one.axis - other.axis)) {
+    const length = placed.shape[axis] || 1;
+    const isLast = axis > 0 && axis === placed.shape.length - 1;
+    const [begin, side] = isLast ? ['x', 'width'] : ['y', 'height'];
+    of[begin] += of[side] * from / length;
+    of[side] *= (to - from) / length;
+  }
+  return of;
 }
 
 /**
@@ -61,7 +67,7 @@ export function mesh() {
       group.append(
         shape('rect', { class: 'whole', ...TENSOR }),
         shape('rect', {
-          class: placed.placement.startsWith('Partial') ? 'block partial' : 'block',
+          class: placed.placement.includes('Partial') ? 'block partial' : 'block',
           x: TENSOR.x + of.x * TENSOR.width,
           y: TENSOR.y + of.y * TENSOR.height,
           width: Math.max(of.width * TENSOR.width, LEAST),
@@ -81,10 +87,8 @@ export function mesh() {
     node.setAttribute('width', columns * (WIDTH + GAP) - GAP);
     const boxes = explained.slots.map((slot, at) => box(slot, at, columns, step?.output, held.get(slot.slot) ?? 0));
     node.replaceChildren(...boxes);
-    const isOfMesh = step?.output.placement.includes(' x ');
     const output = step ? `${step.output.placement} on ${ranges(step.output.slots)}` : '';
-    const parts = isOfMesh ? ', of which the parts are not drawn' : '';
-    const where = step ? `; the output of ${step.operation}: ${output}${parts}` : '';
+    const where = step ? `; the output of ${step.operation}: ${output}` : '';
     node.setAttribute('aria-label', `${explained.slots.length} slots${where}`);
   }
 

@@ -123,7 +123,8 @@ pub fn placed(slots: &Slots, meta: Meta, layout: &Layout) -> PlacedTensor {
     let workers = layout.mesh.slots.iter();
     PlacedTensor {
         meta,
-        placement: layout.to_string(),
+        dims: layout.mesh.dims.clone(),
+        placements: layout.placements.clone(),
         workers: workers.filter_map(|slot| slots.number(*slot)).collect(),
     }
 }

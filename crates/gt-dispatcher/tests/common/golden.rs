@@ -108,7 +108,7 @@ impl Golden {
         let Some(copies) = copies.filter(|copies| !copies.is_empty()) else { return line.into() };
         let copies = copies.iter().map(|copy| {
             let workers = copy.workers.iter().map(|worker| format!("w{worker}"));
-            format!("{} on {}", copy.placement, workers.collect::<Vec<_>>().join(", "))
+            format!("{} on {}", copy.placement(), workers.collect::<Vec<_>>().join(", "))
         });
         format!("{line:<width$}  # {}", copies.collect::<Vec<_>>().join("; "))
     }

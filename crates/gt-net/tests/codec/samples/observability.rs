@@ -6,6 +6,7 @@ use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep, SlowLink};
 use gt_ir::gpu::{GpuMemory, GpuReading, GpuStatus};
+use gt_ir::layout::Placement;
 use gt_ir::publication::{Audience, PublicationStatus};
 use gt_ir::statistics::{CompilationStats, Sequence};
 use gt_ir::status::cluster_event::{ClusterEvent, ClusterEventKind, MoveReason, SessionLabel};
@@ -19,11 +20,18 @@ use gt_ir::status::{
 };
 use gt_ir::{SessionId, SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
+use smallvec::smallvec;
+
 use super::meta;
 
 pub fn explanation() -> Explanation {
-    let placed =
-        || PlacedTensor { meta: meta(), placement: "Shard(0)".into(), workers: vec![0, 7] };
+    let placements = smallvec![Placement::balanced(0, 4, 2), Placement::Replicate];
+    let placed = || PlacedTensor {
+        meta: meta(),
+        dims: smallvec![2, 1],
+        placements: placements.clone(),
+        workers: vec![0, 7],
+    };
     let moved = PlannedRedistribution {
         collective: Collective::AllGather,
         bytes: 1 << 33,
