@@ -1,8 +1,8 @@
 """Measure what open web pages cost a server with many workers and sessions.
 
 Server, workers of one thread and programs are separate processes. The pages are readers of the
-stream of updates, as browsers are; rounds of the sides alternate. Writes the part "The web page"
-of docs/benchmarks.md.
+stream of updates, as browsers are; the sides take turns, and each round begins with another one.
+Writes the part "The web page" of docs/benchmarks.md.
 """
 
 import argparse
@@ -32,7 +32,7 @@ HEAD = (
     "once in {pause:.0f} s, on {cores} cores; medians of {rounds} alternating windows of "
     "{seconds:.0f} s, as parts of one core. A page is a reader of the stream of updates. Links are "
     "the threads that send and encrypt; the longest pause is that between two updates of a reader "
-    "that reads. The load of the machine was {load:.1f}. Made by"
+    "that reads. The load of the machine was {load:.1f} (median). Made by"
 )
 COMMAND = "`python benches/web_cost.py --write docs/benchmarks.md`."
 WIDTH = 120
@@ -191,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=72)
     parser.add_argument("--sessions", type=int, default=50)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--write", type=Path, help="the page to write")
     args = parser.parse_args()
@@ -208,14 +208,18 @@ def main() -> None:
             program = Asked(command)
             stack.callback(program.stop, timeout=60)
             assert program.stdout.readline() == "ready\n"
-        for _ in range(args.rounds):
-            for side, measured in windows.items():
-                measured.append(measure(processes[0].pid, page, side, args.seconds))
-                print(side, measured[-1], f"load {os.getloadavg()[0]:.1f}", flush=True)
+        loads: list[float] = []
+        for first in range(args.rounds):
+            for at in range(len(SIDES)):
+                side = [*SIDES][(first + at) % len(SIDES)]
+                windows[side].append(measure(processes[0].pid, page, side, args.seconds))
+                loads.append(os.getloadavg()[0])
+                print(side, windows[side][-1], f"load {loads[-1]:.1f}", flush=True)
     lines = table(windows)
     print("\n".join(lines))
     if args.write:
-        head = HEAD.format(cores=os.cpu_count(), pause=PAUSE, load=os.getloadavg()[2], **vars(args))
+        load = statistics.median(loads)
+        head = HEAD.format(cores=os.cpu_count(), pause=PAUSE, load=load, **vars(args))
         write_part(args.write, HEADING, [*textwrap.wrap(head, WIDTH), COMMAND, "", *lines])
 
 

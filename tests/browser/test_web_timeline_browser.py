@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ pytestmark = [needs_browser, embedded_only, one_engine_only]
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 SHOWN = "document.querySelector('.legend li') !== null"
+SUMMARY = ".timeline + .summary"
 ROWS = "document.querySelectorAll('.table button').length"
 
 
@@ -133,6 +135,43 @@ def test_it_fits_phones_and_the_dark_and_its_recordings_are_listed(new_tab, show
     desk.page.goto(f"{shown.base}/#/timeline/999")
     desk.wait_until("/Recording 999 is not kept any more/.test(document.body.innerText)")
     assert desk.complaints == []
+
+
+def test_two_fingers_zoom_and_one_pans(new_tab, shown):
+    tab = new_tab(viewport={"width": 360, "height": 740}, has_touch=True)
+    tab.sign_in(shown.link)
+    record(tab, shown)
+    box = tab.page.locator(".lanes canvas").bounding_box()
+    y = box["y"] + box["height"] * 0.7
+    touches = tab.page.context.new_cdp_session(tab.page)
+
+    def touch(kind: str, *places: float) -> None:
+        points = [{"x": box["x"] + place, "y": y, "id": at} for at, place in enumerate(places)]
+        touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def in_sight() -> tuple[float, float]:
+        """Return how many milliseconds are in sight, and at which the first is."""
+        said = tab.text(SUMMARY)
+        found = re.match(r"In sight: ([\d.]+) ms, from ([\d.]+) s on", said)
+        assert found, said
+        return float(found[1]), 1000 * float(found[2])
+
+    touch("touchStart", 150, 200)
+    for step in range(1, 6):
+        touch("touchMove", 150 - 20 * step, 200 + 20 * step)
+    touch("touchEnd")
+    tab.wait_until(f"/^In sight/.test(document.querySelector({SUMMARY!r}).textContent)")
+    width, first = in_sight()
+    assert 150 < width < 300, "what was 50 pixels wide is 250"
+    before = tab.text(SUMMARY)
+    touch("touchStart", 100)
+    for step in range(1, 6):
+        touch("touchMove", 100 + 20 * step)
+    touch("touchEnd")
+    tab.wait_until(f"document.querySelector({SUMMARY!r}).textContent !== {before!r}")
+    assert in_sight()[0] == width
+    assert first - width / 2 < in_sight()[1] < first, "a third of the screen is panned"
+    assert tab.complaints == []
 
 
 def test_the_index_of_rows_finds_what_a_search_finds(new_tab, shown):

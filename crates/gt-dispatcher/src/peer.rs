@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use gt_ir::codec;
+use gt_ir::event::EmitLevel;
 use gt_ir::message::{
     Answer, ClientToServer, Goodbye, Hello, OperatorToServer, Role, ServerToClient,
     ServerToOperator, ServerToWatcher, ServerToWorker, WatcherToServer, Welcome, WorkerToServer,
@@ -161,12 +162,12 @@ impl PeerOutbox {
         }
     }
 
-    /// Turns the events of a client or worker on or off; `sent` is the dispatcher's time.
-    pub fn observe(&mut self, peer: PeerId, on: bool, sent: Duration) {
+    /// Sets what a client or worker emits; `sent` is the dispatcher's time.
+    pub fn observe(&mut self, peer: PeerId, level: EmitLevel, sent: Duration) {
         match peer.role {
-            Role::Client => self.push(peer, ServerToClient::Observe { on, sent }),
-            Role::Worker => self.push(peer, ServerToWorker::Observe { on, sent }),
-            // They emit no events.
+            Role::Client => self.push(peer, ServerToClient::Observe { level, sent }),
+            Role::Worker => self.push(peer, ServerToWorker::Observe { level, sent }),
+            // They emit nothing.
             Role::Watcher | Role::Operator => {}
         }
     }

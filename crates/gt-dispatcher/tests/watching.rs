@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
-use gt_ir::event::{Event, EventKind, Track};
+use gt_ir::event::{EmitLevel, Event, EventKind, Track};
 use gt_ir::message::{
     Badge, ClientHello, ClientToServer, Goodbye, Hello, Named, OperatorHello, Reply, Role,
-    ServerToWatcher, WatcherHello, WatcherToServer, WorkerHello, WorkerToServer,
+    ServerToClient, ServerToWatcher, ServerToWorker, WatcherHello, WatcherToServer, WorkerHello,
+    WorkerToServer,
 };
 use gt_ir::status::{Report, Status};
 use gt_ir::{ClientCommand, RequestId, SessionId, SessionOrigin};
@@ -121,6 +122,41 @@ fn status_requests_alone_queue_no_events() {
     (0..100).for_each(|_| drop(world.send(CLIENT, issue(1000))));
     assert_eq!(world.status(WATCHER).dropped, 0);
     assert_eq!(world.watch(WATCHER).1.len(), 0);
+}
+
+/// What clients and workers are asked to emit by messages.
+fn levels(messages: &[(PeerId, ToPeer)]) -> Vec<(PeerId, EmitLevel)> {
+    let level = |(peer, message): &(PeerId, ToPeer)| match message {
+        ToPeer::Client(ServerToClient::Observe { level, .. })
+        | ToPeer::Worker(ServerToWorker::Observe { level, .. }) => Some((*peer, *level)),
+        _ => None,
+    };
+    messages.iter().filter_map(level).collect()
+}
+
+#[test]
+fn peers_emit_what_watchers_ask_for() {
+    let mut world = World::new();
+    world.connect(CLIENT, "anna");
+    world.connect(WORKER, "w");
+    let of_all = |level| vec![(CLIENT, level), (WORKER, level)];
+    assert_eq!(levels(&world.connect(WATCHER, "status")), of_all(EmitLevel::Reports));
+    let ask = WatcherToServer::Status { request: RequestId(1), since: 0 };
+    assert_eq!(levels(&world.send(WATCHER, ask)), []);
+    assert_eq!(levels(&world.connect(SLOW, "timeline")), []);
+    let poll = || WatcherToServer::Poll { limit: 10 };
+    assert_eq!(levels(&world.send(SLOW, poll())), of_all(EmitLevel::Events));
+    assert_eq!(levels(&world.send(SLOW, poll())), []);
+    // Those that connect later emit as much.
+    let later = PeerId::worker(8);
+    assert_eq!(levels(&world.connect(later, "v")), [(later, EmitLevel::Events)]);
+    let mut levels_after = |peer| {
+        let mut found = levels(&world.send(peer, Goodbye { reason: String::new() }));
+        found.retain(|(peer, _)| *peer != later);
+        found
+    };
+    assert_eq!(levels_after(SLOW), of_all(EmitLevel::Reports));
+    assert_eq!(levels_after(WATCHER), of_all(EmitLevel::Nothing));
 }
 
 #[test]

@@ -105,9 +105,9 @@ impl World {
         match message {
             ToPeer::Welcome(Welcome::Worker(welcome)) => self.welcome_worker(to, &welcome),
             ToPeer::Goodbye(Goodbye { reason }) => self.end_worker(to, &reason),
-            ToPeer::Worker(ServerToWorker::Observe { on, sent }) => {
+            ToPeer::Worker(ServerToWorker::Observe { level, sent }) => {
                 if let Some(worker) = self.workers.get_mut(&to) {
-                    worker.observe(on, sent);
+                    worker.observe(level, sent);
                 }
             }
             ToPeer::Worker(message) => self.pass(to, message.into()),

@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_millis(500);
 const SELDOM: Duration = Duration::from_secs(2);
 /// The time between two answers is at least this multiple of what one takes. Sending and encrypting
 /// them takes about as much again, so that all of it takes about a hundredth of a core.
-const TIMES: u32 = 200;
+const TIMES: u32 = 250;
 /// How long it is asked after the last reader has gone: one who comes back continues, and rates
 /// need two answers.
 const LINGER: Duration = Duration::from_secs(8);

@@ -1,11 +1,11 @@
-//! The worker's events: how it spends its time, emitted while there is a watcher.
+//! The worker's events and reports: how it spends its time, emitted while there is a watcher.
 //!
 //! All time within a turn belongs to some event. A run of small instructions of one kind is one
 //! event, so that the clock need not be read for each.
 
 use std::time::Duration;
 
-use gt_ir::event::{Activity, Event, EventKind, Mix, Subject, Track, What};
+use gt_ir::event::{Activity, EmitLevel, Event, EventKind, Mix, Subject, Track, What};
 use gt_ir::gpu::GpuStatus;
 use gt_ir::message::{Failure, WorkerToServer};
 use gt_ir::statistics::WorkerStats;
@@ -17,14 +17,20 @@ use gt_ir::{Incarnation, SessionId, WorkerId};
 const LARGE: u64 = 32 << 10;
 /// The most events kept until they are sent; the rest are dropped and counted.
 const MOST: usize = 1 << 12;
-/// The minimum interval between sends, unless there are [`MANY`] events.
+/// The minimum interval between sends of events, unless there are [`MANY`] or the worker is idle.
 const EVERY: Duration = Duration::from_millis(20);
+/// The minimum interval between reports without events: the first one that they have, for those who
+/// look once, and after some doublings.
+const FIRST_INTERVAL: Duration = Duration::from_millis(50);
+const LAST_INTERVAL: Duration = Duration::from_millis(500);
 /// This many events are sent at once.
 const MANY: usize = 1 << 10;
 
 /// The events of one worker.
 pub(crate) struct Emitter {
+    /// Whether it measures events, for reports at least.
     pub is_on: bool,
+    level: EmitLevel,
     /// How far the clock of the events is ahead of the engine's, in nanoseconds.
     ahead: i64,
     open: Option<OpenEvent>,
@@ -38,6 +44,8 @@ pub(crate) struct Emitter {
     /// When events were sent last, and whether there are any since.
     sent: Duration,
     is_new: bool,
+    /// The minimum interval between reports without events, as it is now.
+    interval: Duration,
     /// The amounts that were reported last: sessions end, and tensors are freed, without an event.
     reported: HeldAmounts,
     /// The GPU as it was reported last.
@@ -72,6 +80,7 @@ impl Emitter {
     pub fn new() -> Emitter {
         Emitter {
             is_on: false,
+            level: EmitLevel::Nothing,
             ahead: 0,
             open: None,
             incarnation: Incarnation::NONE,
@@ -81,21 +90,27 @@ impl Emitter {
             since: Duration::ZERO,
             sent: Duration::ZERO,
             is_new: false,
+            interval: FIRST_INTERVAL,
             reported: HeldAmounts::default(),
             reported_gpu: None,
         }
     }
 
-    /// Turns events on or off. Their clock shows `there` when the engine's shows `here`.
-    pub fn observe(&mut self, is_on: bool, here: Duration, there: Duration) {
+    /// Sets what is emitted. The clock of events shows `there` when the engine's shows `here`.
+    pub fn observe(&mut self, level: EmitLevel, here: Duration, there: Duration) {
         self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
+        let is_on = level != EmitLevel::Nothing;
         if is_on && !self.is_on {
-            (self.is_new, self.since) = (true, there);
+            (self.is_new, self.since, self.sent) = (true, there, Duration::ZERO);
             self.busy = Default::default();
+            self.interval = FIRST_INTERVAL;
         }
-        self.is_on = is_on;
+        (self.is_on, self.level) = (is_on, level);
         if !is_on {
-            (self.open, self.events, self.dropped) = (None, Vec::new(), 0);
+            self.open = None;
+        }
+        if level != EmitLevel::Events {
+            (self.events, self.dropped) = (Vec::new(), 0);
         }
     }
 
@@ -253,7 +268,7 @@ impl Emitter {
             what => self.busy[activity(event.kind, what) as usize] += time,
         }
         // Control commands count as busy time only.
-        if event.what == What::Control {
+        if event.what == What::Control || self.level != EmitLevel::Events {
             return;
         }
         if self.events.len() < MOST {
@@ -268,9 +283,21 @@ impl Emitter {
         self.incarnation = incarnation;
     }
 
-    /// Whether a report is due at the engine's time `now`, if there is anything new.
+    /// Whether a report is due at the engine's time `now`, if there is anything new. Reports with
+    /// events may be sent `at_once`.
     pub fn is_due(&self, now: Duration, at_once: bool) -> bool {
-        self.is_on && (at_once || self.there(now) >= self.sent + EVERY || self.events.len() >= MANY)
+        match self.level {
+            EmitLevel::Nothing => false,
+            EmitLevel::Reports => self.there(now) >= self.sent + self.interval,
+            EmitLevel::Events => {
+                at_once || self.there(now) >= self.sent + EVERY || self.events.len() >= MANY
+            }
+        }
+    }
+
+    /// How long it takes from the engine's time `now` until a report without events is due.
+    pub fn due_in(&self, now: Duration) -> Duration {
+        (self.sent + self.interval).saturating_sub(self.there(now))
     }
 
     /// The messages with new events and a report, if there is anything new and they are due or
@@ -289,6 +316,7 @@ impl Emitter {
             return Vec::new();
         }
         (self.sent, self.is_new, self.reported) = (now, false, held);
+        self.interval = (2 * self.interval).min(LAST_INTERVAL);
         self.reported_gpu.clone_from(&stats.gpu);
         let report = Report {
             at: now,
@@ -338,35 +366,4 @@ fn activity(kind: EventKind, what: What) -> Activity {
 }
 
 #[cfg(test)]
-mod tests {
-    use gt_ir::gpu::GpuReading;
-
-    use super::*;
-
-    /// The statistics of a worker whose GPU is used so much.
-    fn stats(percent: u8) -> WorkerStats {
-        let reading = Some(GpuReading { percent: Some(percent), memory: None });
-        let gpu = GpuStatus { name: "a GPU".into(), index: None, uuid: "GPU-1".into(), reading };
-        WorkerStats { gpu: Some(gpu), ..WorkerStats::default() }
-    }
-
-    #[test]
-    fn an_idle_worker_reports_a_new_reading_of_its_gpu_once_and_to_watchers_alone() {
-        let mut events = Emitter::new();
-        let reports = |events: &mut Emitter, second: u64, percent: u8| {
-            let sent = events.send(Duration::from_secs(second), true, &stats(percent));
-            let report = |message| match message {
-                WorkerToServer::Report(report) => report.gpu.and_then(|gpu| gpu.reading?.percent),
-                other => panic!("{other:?}"),
-            };
-            sent.into_iter().map(report).collect::<Vec<_>>()
-        };
-        assert_eq!(reports(&mut events, 1, 50), []);
-        events.observe(true, Duration::ZERO, Duration::ZERO);
-        assert_eq!(reports(&mut events, 2, 50), [Some(50)]);
-        assert_eq!(reports(&mut events, 3, 50), []);
-        assert_eq!(reports(&mut events, 4, 51), [Some(51)]);
-        events.observe(false, Duration::ZERO, Duration::ZERO);
-        assert_eq!(reports(&mut events, 5, 52), []);
-    }
-}
+mod tests;

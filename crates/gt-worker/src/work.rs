@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gt_ir::event::EmitLevel;
 use gt_ir::message::{Failure, ServerToWorker, WorkerToServer, WorkerToWorker};
 use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::statistics::WorkerStats;
@@ -200,9 +201,9 @@ pub trait Work: Send {
     /// The estimated work ([`gt_ir::Operation::work`]) that its engine does in a second.
     fn rate(&self) -> u64;
 
-    /// Turns events on or off. Their times are of the clock that shows `now`: the dispatcher's own
-    /// if in one process, or else one that the dispatcher translates.
-    fn observe(&mut self, on: bool, now: Duration);
+    /// Sets what it emits. Times are of the clock that shows `now`: the dispatcher's own if in one
+    /// process, or else one that the dispatcher translates.
+    fn observe(&mut self, level: EmitLevel, now: Duration);
 
     /// Has long calls paused for other sessions from now on, if the engine can: not in a process
     /// that may fork, as a paused call has a thread. A step does not wait for such a call then: the
@@ -210,8 +211,9 @@ pub trait Work: Send {
     /// complete, or as there is something new to report ([`Work::report`]).
     fn allow_pauses(&mut self, notify: Notifier);
 
-    /// Flushes unsent events to `out`, for drivers that are idle.
-    fn report(&mut self, out: &mut Vec<Out>);
+    /// Flushes unsent events and a report to `out`, for drivers that are idle. Returns how long a
+    /// report has to wait until the next one may be sent.
+    fn report(&mut self, out: &mut Vec<Out>) -> Option<Duration>;
 
     /// Handles a restarted dispatcher: drops all lanes, and the snapshots unless the dispatcher
     /// needs them.

@@ -191,10 +191,10 @@ impl Dispatcher {
         self.resume_ready(now);
     }
 
-    /// Has a new client or worker emit events, if there is a log or a watcher.
+    /// Has a new client or worker emit what a log or watchers want.
     fn observe_newcomer(&mut self, now: Duration, peer: PeerId) {
         if self.observability.is_on() {
-            self.observability.observe(now, &mut self.outbox, peer, true);
+            self.observability.observe(now, &mut self.outbox, peer);
         }
     }
 

@@ -247,7 +247,7 @@ impl Dispatcher {
             lineage.log.resume(resume.sent, resume.waits.iter().copied().collect());
         }
         if self.observability.is_on() {
-            self.observability.observe(now, &mut self.outbox, peer, true);
+            self.observability.observe(now, &mut self.outbox, peer);
         }
         self.resume_ready(now);
     }

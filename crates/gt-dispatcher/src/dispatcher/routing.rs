@@ -155,7 +155,7 @@ impl Dispatcher {
             }
             WatcherToServer::Poll { limit } => {
                 self.ask_all_lines();
-                self.observability.send_events(&mut self.outbox, peer, limit, &self.peers);
+                self.observability.send_events(now, &mut self.outbox, peer, limit, &self.peers);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Observability: the instruction log, events for watchers, and the status.
 //!
-//! While there is a log or a watcher, clients and workers are asked to emit events. Their
-//! timestamps are of the emitter's clock, and are translated to the dispatcher's.
+//! While there is a watcher, workers are asked to emit reports; while there is a log or a watcher
+//! that polls for events, they and clients are asked to emit events, too. Their timestamps are of the
+//! emitter's clock, and are translated to the dispatcher's.
 //!
 //! - [`cluster_events`]: losses, recoveries and moves; [`hour`]: the last hour.
 //! - [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: the state of the
@@ -18,7 +19,7 @@ mod watchers;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use gt_ir::event::{Event, EventKind, Subject, Track, What};
+use gt_ir::event::{EmitLevel, Event, EventKind, Subject, Track, What};
 use gt_ir::status::Report;
 use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, Incarnation, SessionId, WorkerCommand, WorkerId};
@@ -76,6 +77,17 @@ impl Observability {
         self.watchers.want_events()
     }
 
+    /// Returns what clients and workers are to emit.
+    fn level(&self) -> EmitLevel {
+        if self.log.is_some() || self.wants_events() {
+            EmitLevel::Events
+        } else if self.is_on() {
+            EmitLevel::Reports
+        } else {
+            EmitLevel::Nothing
+        }
+    }
+
     /// Writes a line about a link to the log.
     pub fn write(
         &mut self,
@@ -91,7 +103,7 @@ impl Observability {
         }
     }
 
-    /// Adds a watcher; the first has all peers emit events.
+    /// Adds a watcher; the first has workers emit reports.
     pub fn add_watcher(
         &mut self,
         now: Duration,
@@ -100,14 +112,12 @@ impl Observability {
         user: Option<String>,
         peers: &Peers,
     ) {
-        let was_on = self.is_on();
+        let before = self.level();
         self.watchers.add(peer, user);
-        if !was_on {
-            self.observe_all(now, outbox, peers, true);
-        }
+        self.leave_level(now, outbox, before, peers);
     }
 
-    /// Forgets a peer; without a log or another watcher, peers stop emitting events.
+    /// Forgets a peer; peers stop emitting what no other watcher wants.
     pub fn remove_peer(
         &mut self,
         now: Duration,
@@ -115,30 +125,45 @@ impl Observability {
         peer: PeerId,
         peers: &Peers,
     ) {
+        let before = self.level();
         self.clocks.forget(peer);
-        if self.watchers.remove(peer) && !self.is_on() {
-            self.reports.clear();
-            self.observe_all(now, outbox, peers, false);
+        self.watchers.remove(peer);
+        self.leave_level(now, outbox, before, peers);
+    }
+
+    /// Asks all peers for what they are to emit, if that is no longer what it was `before`.
+    fn leave_level(
+        &mut self,
+        now: Duration,
+        outbox: &mut PeerOutbox,
+        before: EmitLevel,
+        peers: &Peers,
+    ) {
+        let level = self.level();
+        if level == before {
+            return;
         }
+        if level == EmitLevel::Nothing {
+            self.reports.clear();
+        }
+        if level == EmitLevel::Nothing || before == EmitLevel::Nothing {
+            self.clocks.clear();
+        }
+        peers.all().into_iter().for_each(|peer| self.observe(now, outbox, peer));
     }
 
-    fn observe_all(&mut self, now: Duration, outbox: &mut PeerOutbox, peers: &Peers, on: bool) {
-        self.clocks.clear();
-        peers.all().into_iter().for_each(|peer| self.observe(now, outbox, peer, on));
-    }
-
-    /// Asks a peer to emit events, or to stop; also probes its clock.
-    pub fn observe(&mut self, now: Duration, outbox: &mut PeerOutbox, peer: PeerId, on: bool) {
+    /// Asks a peer for what it is to emit; also probes its clock.
+    pub fn observe(&mut self, now: Duration, outbox: &mut PeerOutbox, peer: PeerId) {
         let sent = self.time(now);
         self.clocks.ask(now, peer);
-        outbox.observe(peer, on, sent);
+        outbox.observe(peer, self.level(), sent);
     }
 
     /// Probes the clocks that are due.
     pub fn tick(&mut self, now: Duration, outbox: &mut PeerOutbox) {
         if self.is_on() {
             let due = self.clocks.due(now);
-            due.into_iter().for_each(|peer| self.observe(now, outbox, peer, true));
+            due.into_iter().for_each(|peer| self.observe(now, outbox, peer));
         }
     }
 
@@ -153,7 +178,7 @@ impl Observability {
     ) {
         let at = self.time(now);
         if self.clocks.answer(at, peer, sent, here) && self.is_on() {
-            self.observe(now, outbox, peer, true);
+            self.observe(now, outbox, peer);
         }
     }
 
@@ -172,9 +197,10 @@ impl Observability {
         self.watchers.users()
     }
 
-    /// Sends a watcher its queued events.
+    /// Sends a watcher its queued events; the first that polls has all peers emit them.
     pub fn send_events(
         &mut self,
+        now: Duration,
         outbox: &mut PeerOutbox,
         peer: PeerId,
         limit: u32,
@@ -185,8 +211,10 @@ impl Observability {
             let own = own.filter(|identity| identity.entitlement.user == user);
             own.map(|identity| identity.number).collect()
         };
+        let before = self.level();
         let messages = self.watchers.poll(peer, limit, sessions, |named| peers.name(named));
         messages.into_iter().for_each(|message| outbox.push(peer, message));
+        self.leave_level(now, outbox, before, peers);
     }
 
     /// Receives a client's events, and stamps them with its session.

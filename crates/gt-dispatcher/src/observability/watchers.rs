@@ -59,9 +59,8 @@ impl Watchers {
         users.collect()
     }
 
-    /// Returns whether the peer was a watcher.
-    pub fn remove(&mut self, peer: PeerId) -> bool {
-        self.0.remove(&peer).is_some()
+    pub fn remove(&mut self, peer: PeerId) {
+        self.0.remove(&peer);
     }
 
     /// Returns whether any watcher has polled for events.

@@ -101,6 +101,18 @@ impl Event {
     }
 }
 
+/// What clients and workers emit for those who watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EmitLevel {
+    Nothing,
+    /// Workers emit reports, with counters.
+    Reports,
+    /// They and clients emit events, too.
+    Events,
+}
+
+record!(enum EmitLevel { 0 => Nothing, 1 => Reports, 2 => Events });
+
 /// A stage in the life of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum EventKind {

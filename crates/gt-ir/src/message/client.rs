@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::{Failure, kinds};
 use crate::command::{ClientCommand, Kept};
 use crate::data::Content;
+use crate::event::EmitLevel;
 use crate::event::Event;
 use crate::explain::{Explanation, PlacedTensor};
 use crate::ids::SessionId;
@@ -80,9 +81,10 @@ pub enum ServerToClient {
     Release {
         token: u128,
     },
-    /// Turns the client's events on or off; `sent` is the server's time.
+    /// Sets what the client emits: events, or nothing, as it has no reports. `sent` is the server's
+    /// time.
     Observe {
-        on: bool,
+        level: EmitLevel,
         sent: Duration,
     },
     /// Asks for the texts of lines of the user's program, for people who watch.
@@ -100,7 +102,7 @@ record!(enum ServerToClient {
     4 => Notice { text },
     5 => Confirm { snapshot },
     6 => Release { token },
-    7 => Observe { on, sent },
+    7 => Observe { level, sent },
     8 => Lines { lines },
     9 => ListHeld,
 });

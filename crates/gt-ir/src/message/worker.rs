@@ -6,6 +6,7 @@ use super::{Failure, kinds};
 use crate::command::WorkerCommand;
 use crate::data::Content;
 use crate::entitlement::{Entitlement, MemoryWait, PolicyKind, Usage};
+use crate::event::EmitLevel;
 use crate::event::Event;
 use crate::exchange::Piece;
 use crate::ids::{Incarnation, LaneId, SessionId, SlotId, TransferId, WorkerId};
@@ -62,8 +63,8 @@ pub enum ServerToWorker {
     WorkerLost { worker: WorkerId, name: String },
     /// The receiver has mapped a shared block of the worker's; the worker may release it.
     Release { token: u128 },
-    /// Turns the worker's events on or off; `sent` is the server's time.
-    Observe { on: bool, sent: Duration },
+    /// Sets what the worker emits; `sent` is the server's time.
+    Observe { level: EmitLevel, sent: Duration },
     /// The worker's drain is done, and a goodbye follows (`None`); or it was refused or given up, for
     /// this reason.
     DrainEnded { refused: Option<String> },
@@ -86,7 +87,7 @@ record!(enum ServerToWorker {
     14 => Neighbour { worker, name, endpoint, machine },
     15 => WorkerLost { worker, name },
     16 => Release { token },
-    17 => Observe { on, sent },
+    17 => Observe { level, sent },
     18 => DrainEnded { refused },
 });
 

@@ -1,5 +1,7 @@
 //! Emits the device's events: commands, parts of iterations, pieces.
 
+use std::time::Duration;
+
 use gt_ir::SlotId;
 use gt_ir::event::{EventKind, Mix, Subject, What};
 use gt_ir::exchange::{Exchange, Piece};
@@ -111,17 +113,19 @@ impl<E: Engine> Device<E> {
         self.events.end(self.engine.now(), &self.stats);
     }
 
-    /// Sends the events if that is due or `at_once`.
-    pub fn send_events(&mut self, at_once: bool, out: &mut Vec<Out>) {
+    /// Sends the events and a report if that is due; `at_once` is for idle workers. Returns how long
+    /// such a worker has to wait until it is.
+    pub fn send_events(&mut self, at_once: bool, out: &mut Vec<Out>) -> Option<Duration> {
         if !self.events.is_on {
-            return;
+            return None;
         }
         let now = self.engine.now();
         if !self.events.is_due(now, at_once) {
-            return;
+            return Some(self.events.due_in(now));
         }
         let stats = self.stats();
         let messages = self.events.send(now, at_once, &stats);
         out.extend(messages.into_iter().map(Out::Server));
+        None
     }
 }

@@ -25,6 +25,7 @@ mod spill;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use gt_ir::event::EmitLevel;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{EngineCollective, Incarnation, LaneId, TensorData, TensorId};
 
@@ -340,9 +341,9 @@ impl<E: Engine> Work for Worker<E> {
         self.device.engine.rate()
     }
 
-    fn observe(&mut self, on: bool, now: Duration) {
+    fn observe(&mut self, level: EmitLevel, now: Duration) {
         let here = self.device.engine.now();
-        self.device.events.observe(on, here, now);
+        self.device.events.observe(level, here, now);
     }
 
     fn allow_pauses(&mut self, notify: Notifier) {
@@ -351,9 +352,9 @@ impl<E: Engine> Work for Worker<E> {
         self.device.engine.notify_by(notify);
     }
 
-    fn report(&mut self, out: &mut Vec<Out>) {
+    fn report(&mut self, out: &mut Vec<Out>) -> Option<Duration> {
         self.tell_usage(out);
-        self.device.send_events(true, out);
+        self.device.send_events(true, out)
     }
 
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {
@@ -370,7 +371,7 @@ impl<E: Engine> Work for Worker<E> {
             self.device.note_snapshots(self.snapshots.amounts());
             self.ended = EndedSessions::default();
         }
-        self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);
+        self.device.events.observe(EmitLevel::Nothing, self.device.engine.now(), Duration::ZERO);
         self.resolve_shortages(out);
         self.pause(out);
     }

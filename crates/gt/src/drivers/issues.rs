@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use gt_ir::event::{Event, EventKind, Track};
+use gt_ir::event::{EmitLevel, Event, EventKind, Track};
 use gt_ir::message::ClientToServer;
 use gt_ir::{SessionId, SourceId};
 
@@ -16,8 +16,9 @@ pub struct Issues {
 }
 
 impl Issues {
-    /// Turns events on or off.
-    pub fn observe(&self, on: bool) {
+    /// Sets what is emitted: events, or nothing.
+    pub fn observe(&self, level: EmitLevel) {
+        let on = level == EmitLevel::Events;
         if self.is_on.swap(on, Ordering::Relaxed) != on {
             self.since.store(0, Ordering::Relaxed);
         }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use gt_ir::entitlement::{
     Anticipation, Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage,
 };
+use gt_ir::event::EmitLevel;
 use gt_ir::message::FoundPublication;
 use gt_ir::message::{
     Acknowledge, Answer, Badge, ClientHello, ClientToServer, ClientWelcome, Failure, Goodbye,
@@ -239,7 +240,10 @@ fn server_to_client() -> Vec<ServerToClient> {
         ServerToClient::Release { token: u128::MAX },
         ServerToClient::Lines { lines: vec![SourceId(2), SourceId(5)] },
         ServerToClient::ListHeld,
-        ServerToClient::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
+        ServerToClient::Observe {
+            level: EmitLevel::Events,
+            sent: Duration::from_nanos(1_000_000_007),
+        },
     ]
 }
 
@@ -330,7 +334,10 @@ pub fn server_to_worker() -> Vec<ServerToWorker> {
         },
         ServerToWorker::WorkerLost { worker: WorkerId(3), name: "w3".into() },
         ServerToWorker::Release { token: u128::MAX },
-        ServerToWorker::Observe { on: true, sent: Duration::from_nanos(1_000_000_007) },
+        ServerToWorker::Observe {
+            level: EmitLevel::Events,
+            sent: Duration::from_nanos(1_000_000_007),
+        },
         ServerToWorker::DrainEnded { refused: Some("it is the last".into()) },
     ]
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, FromPeer, Limits, PeerId, ToPeer};
+use gt_ir::event::EmitLevel;
 use gt_ir::message::{
     ClientHello, ClientToServer, Goodbye, Hello, Role, ServerToClient, ServerToWorker, WorkerHello,
     WorkerToWorker,
@@ -56,8 +57,8 @@ struct WorkerEnd {
 
 struct Core {
     work: Box<dyn Work>,
-    /// Whether it emits events.
-    is_observed: bool,
+    /// What it emits.
+    level: EmitLevel,
     out: Vec<Out>,
 }
 
@@ -87,7 +88,7 @@ impl Runtime {
             let hello = WorkerHello { rate: work.rate(), ..WorkerHello::new(name) };
             dispatcher.handle(Duration::ZERO, worker_peer(number), Hello::Worker(hello));
             ends.push(WorkerEnd {
-                core: Mailbox::new(Core { work, is_observed: false, out: Vec::new() }),
+                core: Mailbox::new(Core { work, level: EmitLevel::Nothing, out: Vec::new() }),
                 has_more: AtomicBool::new(false),
                 thread: ThreadState::default(),
             });
@@ -167,7 +168,7 @@ impl Runtime {
 
     /// Returns whether values can be read without a request: no watcher or log needs to see it.
     pub fn can_read(&self) -> bool {
-        self.reads && !self.watching.is_observed() && !self.threads.is_closing()
+        self.reads && self.watching.level() != EmitLevel::Events && !self.threads.is_closing()
     }
 
     /// The value of a tensor that is computed, unless another thread is at work.
@@ -239,12 +240,10 @@ impl Runtime {
 
     fn route(&self, peer: PeerId, message: ToPeer) {
         match message {
-            ToPeer::Client(ServerToClient::Observe { on, .. })
-            | ToPeer::Worker(ServerToWorker::Observe { on, .. }) => {
-                if self.watching.observe(on) {
-                    self.client.issues.observe(on);
-                }
+            ToPeer::Client(ServerToClient::Observe { level, .. }) => {
+                self.client.issues.observe(level);
             }
+            ToPeer::Worker(ServerToWorker::Observe { level, .. }) => self.watching.observe(level),
             ToPeer::Client(message) => {
                 let answer = self.client.receive(message);
                 answer.into_iter().for_each(|it| self.dispatcher.put((CLIENT, it.into())));
@@ -337,18 +336,18 @@ impl Runtime {
         }
     }
 
-    /// Turns a core's events on or off, if that has changed.
+    /// Sets what a core emits, if that has changed.
     fn tell_core(&self, core: &mut Core) {
-        let is_observed = self.watching.is_observed();
-        if core.is_observed != is_observed {
-            core.is_observed = is_observed;
-            core.work.observe(is_observed, self.started.elapsed());
+        let level = self.watching.level();
+        if core.level != level {
+            core.level = level;
+            core.work.observe(level, self.started.elapsed());
         }
     }
 
     /// Flushes the events of cores that no thread is working on.
     pub fn take_reports(&self) {
-        if !self.watching.is_observed() {
+        if self.watching.level() == EmitLevel::Nothing {
             return;
         }
         for (index, worker) in self.workers.iter().enumerate() {

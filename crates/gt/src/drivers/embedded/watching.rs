@@ -1,10 +1,11 @@
 //! The watchers of an embedded runtime, which are in other processes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gt_dispatcher::{PeerId, ToPeer};
+use gt_ir::event::EmitLevel;
 use gt_ir::message::ServerToWatcher;
 use rustc_hash::FxHashMap;
 
@@ -18,8 +19,8 @@ pub const ANSWER_LIMIT: Duration = Duration::from_millis(500);
 /// The watchers, and the endpoint that they connect to.
 #[derive(Default)]
 pub struct Watching {
-    /// Whether client and workers emit events.
-    is_observed: AtomicBool,
+    /// What workers emit, by its number.
+    level: AtomicU8,
     /// The messages for each.
     sent: Mutex<FxHashMap<PeerId, Vec<ToPeer>>>,
     has_endpoint: AtomicBool,
@@ -27,13 +28,18 @@ pub struct Watching {
 }
 
 impl Watching {
-    pub fn is_observed(&self) -> bool {
-        self.is_observed.load(Ordering::Relaxed)
+    /// Returns what workers emit.
+    pub fn level(&self) -> EmitLevel {
+        match self.level.load(Ordering::Relaxed) {
+            0 => EmitLevel::Nothing,
+            1 => EmitLevel::Reports,
+            _ => EmitLevel::Events,
+        }
     }
 
-    /// Turns events on or off; returns whether that is a change.
-    pub fn observe(&self, on: bool) -> bool {
-        self.is_observed.swap(on, Ordering::Relaxed) != on
+    /// Sets what workers emit.
+    pub fn observe(&self, level: EmitLevel) {
+        self.level.store(level as u8, Ordering::Relaxed);
     }
 
     /// Opens the endpoint, unless that was done.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gt_ir::event::EmitLevel;
 use gt_ir::message::{Answer, ClientToServer, Failure, LARGE_VALUE, Reply, ServerToClient};
 use gt_ir::{Content, RequestId, SourceId};
 use gt_net::dealer::Wakeup;
@@ -48,10 +49,10 @@ impl ClientShared {
             ServerToClient::StepUndone(failure) => self.undone.tell(&failure),
             ServerToClient::Notice { text } => tracing::warn!("{text}"),
             ServerToClient::Release { token } => state.blocks.release(token),
-            ServerToClient::Observe { on, sent } => {
+            ServerToClient::Observe { level, sent } => {
                 let here = self.started.elapsed();
-                self.issues.observe(on);
-                if !on {
+                self.issues.observe(level);
+                if level != EmitLevel::Events {
                     state.events.clear();
                 }
                 self.send(state, &ClientToServer::Observed { sent, here });

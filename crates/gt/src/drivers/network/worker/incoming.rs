@@ -65,9 +65,9 @@ impl WorkerProcess {
                 return Ok(());
             }
             ServerToWorker::DrainEnded { refused } => self.leave.ended(refused.take()),
-            ServerToWorker::Observe { on, sent } => {
+            ServerToWorker::Observe { level, sent } => {
                 let (sent, here) = (*sent, self.started.elapsed());
-                self.core.observe(*on, here);
+                self.core.observe(*level, here);
                 return self.send(&WorkerToServer::Observed { sent, here });
             }
             _ => {}

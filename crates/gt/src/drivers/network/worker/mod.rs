@@ -205,6 +205,8 @@ impl WorkerProcess {
     fn serve(&mut self, ask: &mut dyn FnMut() -> WorkerAsk) -> Result<(), NetError> {
         let mut asked = Instant::now();
         let mut is_busy = false;
+        // How long a report waits for the next one.
+        let mut waits = None;
         loop {
             if asked.elapsed() >= SLICE || !is_busy {
                 if !self.may_serve(ask())? {
@@ -215,7 +217,7 @@ impl WorkerProcess {
             // Messages are handled between any two turns: pieces may end a lane's wait.
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
             let is_short = self.files.is_busy() || is_awaited || self.neighbours.has_failed();
-            let wait = if is_short { FILE_SLICE } else { IDLE_SLICE };
+            let wait = if is_short { FILE_SLICE } else { waits.unwrap_or(IDLE_SLICE) };
             match self.core.held_for() {
                 None if is_busy => self.receive_all(Duration::ZERO, None)?,
                 held => {
@@ -228,7 +230,7 @@ impl WorkerProcess {
             self.keep_state()?;
             is_busy = self.work()?;
             if !is_busy {
-                self.report()?;
+                waits = self.report()?;
             }
             self.blocks.tidy();
             for undelivered in self.neighbours.undelivered() {
@@ -275,11 +277,12 @@ impl WorkerProcess {
         Ok(worked)
     }
 
-    /// Flushes the worker's events, as it is idle.
-    fn report(&mut self) -> Result<(), NetError> {
+    /// Flushes the worker's events, as it is idle. Returns how long a report waits for the next.
+    fn report(&mut self) -> Result<Option<Duration>, NetError> {
         let mut out = Vec::new();
-        self.core.report(&mut out);
-        self.send_all(&mut out)
+        let waits = self.core.report(&mut out);
+        self.send_all(&mut out)?;
+        Ok(waits)
     }
 
     /// Sends the core's messages. Pieces between its own slots stay local.
