@@ -40,8 +40,11 @@ export function part(placed, slot) {
     of[begin] += of[side] * from / length;
     of[side] *= (to - from) / length;
   }
-  return of;
+  return of.width > 0 && of.height > 0 ? of : null;
 }
+
+/** Where a side of a block begins, so that one of the least length is within the tensor. */
+const within = (begin, length) => Math.min(begin * length, length - LEAST);
 
 /**
  * Makes the picture; `draw` shows the slots of an explanation and the output of one of its steps, in
@@ -68,8 +71,8 @@ export function mesh() {
         shape('rect', { class: 'whole', ...TENSOR }),
         shape('rect', {
           class: placed.placement.includes('Partial') ? 'block partial' : 'block',
-          x: TENSOR.x + of.x * TENSOR.width,
-          y: TENSOR.y + of.y * TENSOR.height,
+          x: TENSOR.x + within(of.x, TENSOR.width),
+          y: TENSOR.y + within(of.y, TENSOR.height),
           width: Math.max(of.width * TENSOR.width, LEAST),
           height: Math.max(of.height * TENSOR.height, LEAST),
         }),

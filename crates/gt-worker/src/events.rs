@@ -19,10 +19,21 @@ const LARGE: u64 = 32 << 10;
 const MOST: usize = 1 << 12;
 /// The minimum interval between sends of events, unless there are [`MANY`] or the worker is idle.
 const EVERY: Duration = Duration::from_millis(20);
-/// The minimum interval between reports without events: the first one that they have, for those who
-/// look once, and after some doublings.
-const FIRST_INTERVAL: Duration = Duration::from_millis(50);
-const LAST_INTERVAL: Duration = Duration::from_millis(500);
+/// The minimum interval between reports without events: at first, for those who look once, and at
+/// most. It is doubled with each report after the first.
+const FIRST_INTERVAL: Duration = Duration::from_millis(100);
+const MOST_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What a report interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Urgency {
+    /// The worker computes.
+    Busy,
+    /// It has nothing to do: events need not wait for more.
+    Idle,
+    /// A watcher asks for the status.
+    Asked,
+}
 /// This many events are sent at once.
 const MANY: usize = 1 << 10;
 
@@ -41,8 +52,8 @@ pub(crate) struct Emitter {
     busy: [Duration; Activity::ALL.len()],
     /// When it was turned on, by the clock of the events.
     since: Duration,
-    /// When events were sent last, and whether there are any since.
-    sent: Duration,
+    /// When a report was sent last, if one was, and whether there are events since.
+    sent: Option<Duration>,
     is_new: bool,
     /// The minimum interval between reports without events, as it is now.
     interval: Duration,
@@ -88,7 +99,7 @@ impl Emitter {
             dropped: 0,
             busy: Default::default(),
             since: Duration::ZERO,
-            sent: Duration::ZERO,
+            sent: None,
             is_new: false,
             interval: FIRST_INTERVAL,
             reported: HeldAmounts::default(),
@@ -101,7 +112,7 @@ impl Emitter {
         self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
         let is_on = level != EmitLevel::Nothing;
         if is_on && !self.is_on {
-            (self.is_new, self.since, self.sent) = (true, there, Duration::ZERO);
+            (self.is_new, self.since, self.sent) = (true, there, None);
             self.busy = Default::default();
             self.interval = FIRST_INTERVAL;
         }
@@ -283,40 +294,44 @@ impl Emitter {
         self.incarnation = incarnation;
     }
 
-    /// Whether a report is due at the engine's time `now`, if there is anything new. Reports with
-    /// events may be sent `at_once`.
-    pub fn is_due(&self, now: Duration, at_once: bool) -> bool {
+    /// Whether a report is due at the engine's time `now`, if there is anything new.
+    pub fn is_due(&self, now: Duration, urgency: Urgency) -> bool {
+        let is_after =
+            |pause: Duration| self.sent.is_none_or(|sent| self.there(now) >= sent + pause);
         match self.level {
             EmitLevel::Nothing => false,
-            EmitLevel::Reports => self.there(now) >= self.sent + self.interval,
+            EmitLevel::Reports => urgency == Urgency::Asked || is_after(self.interval),
             EmitLevel::Events => {
-                at_once || self.there(now) >= self.sent + EVERY || self.events.len() >= MANY
+                urgency != Urgency::Busy || is_after(EVERY) || self.events.len() >= MANY
             }
         }
     }
 
     /// How long it takes from the engine's time `now` until a report without events is due.
     pub fn due_in(&self, now: Duration) -> Duration {
-        (self.sent + self.interval).saturating_sub(self.there(now))
+        let due = self.sent.map_or(Duration::ZERO, |sent| sent + self.interval);
+        due.saturating_sub(self.there(now))
     }
 
-    /// The messages with new events and a report, if there is anything new and they are due or
-    /// `at_once`; `now` is the engine's time.
+    /// The messages with new events and a report, if there is anything new and they are due; `now` is
+    /// the engine's time.
     pub fn send(
         &mut self,
         now: Duration,
-        at_once: bool,
+        urgency: Urgency,
         stats: &WorkerStats,
     ) -> Vec<WorkerToServer> {
-        let is_due = self.is_due(now, at_once);
+        let is_due = self.is_due(now, urgency);
         let now = self.there(now);
         let held = amounts(stats);
         let is_new = self.is_new || held != self.reported || stats.gpu != self.reported_gpu;
         if !(is_new && is_due) {
             return Vec::new();
         }
-        (self.sent, self.is_new, self.reported) = (now, false, held);
-        self.interval = (2 * self.interval).min(LAST_INTERVAL);
+        if self.sent.is_some() {
+            self.interval = (2 * self.interval).min(MOST_INTERVAL);
+        }
+        (self.sent, self.is_new, self.reported) = (Some(now), false, held);
         self.reported_gpu.clone_from(&stats.gpu);
         let report = Report {
             at: now,

@@ -211,9 +211,9 @@ pub trait Work: Send {
     /// complete, or as there is something new to report ([`Work::report`]).
     fn allow_pauses(&mut self, notify: Notifier);
 
-    /// Flushes unsent events and a report to `out`, for drivers that are idle. Returns how long a
-    /// report has to wait until the next one may be sent.
-    fn report(&mut self, out: &mut Vec<Out>) -> Option<Duration>;
+    /// Flushes unsent events and a report to `out`, for drivers that are idle, or as a watcher asks
+    /// for the status. Returns how long it takes until a report is due, if it is not.
+    fn report(&mut self, is_asked: bool, out: &mut Vec<Out>) -> Option<Duration>;
 
     /// Handles a restarted dispatcher: drops all lanes, and the snapshots unless the dispatcher
     /// needs them.

@@ -61,7 +61,7 @@ fn is_kept(bench: &mut Bench) -> bool {
 
 /// What was reported of the session's use.
 fn usage(bench: &mut Bench) -> Usage {
-    bench.worker.report(&mut bench.out);
+    bench.worker.report(false, &mut bench.out);
     let mut sum = Usage::default();
     for out in bench.out.drain(..) {
         if let Out::Server(WorkerToServer::LaneDone { lane, usage, .. }) = out

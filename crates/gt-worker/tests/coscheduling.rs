@@ -97,7 +97,7 @@ fn held_device_time_is_charged_to_the_session() {
         send(&mut bench, to, 1);
         assert!(bench.worker.held_for().is_none(), "it is there");
         bench.out.clear();
-        bench.worker.report(&mut bench.out);
+        bench.worker.report(false, &mut bench.out);
         bench.out.iter().fold(0, |sum, out| match out {
             Out::Server(WorkerToServer::LaneDone { lane, usage, .. }) if *lane == to => {
                 sum + usage.device

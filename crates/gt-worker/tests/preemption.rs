@@ -52,7 +52,7 @@ fn each_session_pays_for_its_slices_of_time() {
     bench.run();
     let values = bench.values();
     assert!(values.contains(&(1, Ok(vec![2.0; 100]))) && values.contains(&(3, Ok(vec![3.0; 100]))));
-    bench.worker.report(&mut bench.out);
+    bench.worker.report(false, &mut bench.out);
     let used = [long, short].map(|lane| bench.used(lane) as f64);
     assert!((0.6..1.7).contains(&(used[0] / used[1])), "{used:?}");
 }
@@ -63,14 +63,14 @@ fn a_driver_may_wait_while_a_call_computes() {
     let (mut bench, long, short) = in_a_long_call(Options::default());
     bench.worker.allow_pauses(Arc::new(|| {}));
     assert!(bench.worker.step(&mut bench.out));
-    bench.worker.report(&mut bench.out);
+    bench.worker.report(false, &mut bench.out);
     let before = bench.used(long);
     for _ in 0..3 {
         let held = bench.worker.held_for().expect("nothing else is to be done");
         bench.compiler.idle.fetch_add(held.as_micros() as u64, Ordering::Relaxed);
         assert!(bench.worker.step(&mut bench.out));
     }
-    bench.worker.report(&mut bench.out);
+    bench.worker.report(false, &mut bench.out);
     let used = bench.used(long) - before;
     assert!((30_000_000..33_000_000).contains(&used), "{used} ns");
     // Its pause is charged as well.
@@ -78,7 +78,7 @@ fn a_driver_may_wait_while_a_call_computes() {
     bench.queue(short, vec![neg(1, 0), fetch(2, 1)]);
     (0..2).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
     assert_eq!(bench.values(), [(2, Ok(vec![-1.0, -2.0]))]);
-    bench.worker.report(&mut bench.out);
+    bench.worker.report(false, &mut bench.out);
     let used = bench.used(long) - before;
     assert!((35_000_000..38_000_000).contains(&used), "{used} ns");
     bench.compiler.is_complete.store(true, Ordering::Relaxed);

@@ -152,7 +152,7 @@ fn device_time_that_is_measured_late_is_reported() {
     };
     assert_eq!(told(&bench), 0);
     bench.device.lock().unwrap().as_mut().unwrap().is_done = true;
-    bench.worker.report(&mut bench.out);
+    bench.worker.report(false, &mut bench.out);
     assert_eq!(told(&bench), 100_000_000);
 }
 

@@ -246,9 +246,8 @@ impl Dispatcher {
         if let Some(lineage) = &mut session.lineage {
             lineage.log.resume(resume.sent, resume.waits.iter().copied().collect());
         }
-        if self.observability.is_on() {
-            self.observability.observe(now, &mut self.outbox, peer);
-        }
+        // It may emit what the watchers of the server's predecessor wanted.
+        self.observability.observe(now, &mut self.outbox, peer);
         self.resume_ready(now);
     }
 

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::event::{EmitLevel, Event, EventKind, Subject, Track, What};
+use gt_ir::message::Role;
 use gt_ir::status::Report;
 use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, Incarnation, SessionId, WorkerCommand, WorkerId};
@@ -152,11 +153,15 @@ impl Observability {
         peers.all().into_iter().for_each(|peer| self.observe(now, outbox, peer));
     }
 
-    /// Asks a peer for what it is to emit; also probes its clock.
+    /// Asks a peer for what it is to emit; also probes its clock if it emits anything with times.
     pub fn observe(&mut self, now: Duration, outbox: &mut PeerOutbox, peer: PeerId) {
-        let sent = self.time(now);
-        self.clocks.ask(now, peer);
-        outbox.observe(peer, self.level(), sent);
+        let (sent, level) = (self.time(now), self.level());
+        match level {
+            EmitLevel::Events => self.clocks.ask(now, peer),
+            EmitLevel::Reports if peer.role == Role::Worker => self.clocks.ask(now, peer),
+            EmitLevel::Reports | EmitLevel::Nothing => self.clocks.forget(peer),
+        }
+        outbox.observe(peer, level, sent);
     }
 
     /// Probes the clocks that are due.

@@ -162,7 +162,7 @@ fn shares(
     let mut times: [f64; KINDS] = std::array::from_fn(grown);
     // Reports arrive in steps, so one may cover more time than has passed.
     let all: f64 = times.iter().sum();
-    let told = later.report.at.min(until).saturating_sub(later.report.since.max(from));
+    let told = later.report.at.saturating_sub(later.report.since.max(earlier.report.at));
     let missing = window.saturating_sub(told).as_secs_f64();
     let had_work = later.busy.saturating_sub(earlier.busy).as_secs_f64();
     let time = missing.min(had_work - all).max(0.0);
@@ -271,6 +271,15 @@ mod tests {
         late.report.since = Duration::from_millis(1940);
         model.take(status(2000, late));
         assert!((matmul(&model) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_worker_that_waits_for_others_is_as_busy_as_it_says_though_its_reports_are_late() {
+        let mut model = Model::new(1.0);
+        // It has had work all the time, and has computed half of it.
+        model.take(status(1000, worker(600, 300, 1000)));
+        model.take(status(2000, worker(1600, 800, 2000)));
+        assert!((matmul(&model) - 0.5).abs() < 1e-9);
     }
 
     #[test]

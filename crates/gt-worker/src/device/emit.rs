@@ -11,6 +11,7 @@ use gt_ir::{LaneId, Meta, TensorId, WorkerCommand};
 
 use super::Device;
 use crate::engine::Engine;
+use crate::events::Urgency;
 use crate::work::Out;
 
 impl<E: Engine> Device<E> {
@@ -105,7 +106,7 @@ impl<E: Engine> Device<E> {
         if is_over {
             self.end_event();
         }
-        self.send_events(false, out);
+        self.send_events(Urgency::Busy, out);
     }
 
     /// Ends the open event.
@@ -113,18 +114,22 @@ impl<E: Engine> Device<E> {
         self.events.end(self.engine.now(), &self.stats);
     }
 
-    /// Sends the events and a report if that is due; `at_once` is for idle workers. Returns how long
-    /// such a worker has to wait until it is.
-    pub fn send_events(&mut self, at_once: bool, out: &mut Vec<Out>) -> Option<Duration> {
+    /// Sends the events and a report of an idle worker, or as a watcher asks for the status.
+    pub fn report(&mut self, is_asked: bool, out: &mut Vec<Out>) -> Option<Duration> {
+        self.send_events(if is_asked { Urgency::Asked } else { Urgency::Idle }, out)
+    }
+
+    /// Sends the events and a report if that is due. Returns how long it takes until it is.
+    pub fn send_events(&mut self, urgency: Urgency, out: &mut Vec<Out>) -> Option<Duration> {
         if !self.events.is_on {
             return None;
         }
         let now = self.engine.now();
-        if !self.events.is_due(now, at_once) {
+        if !self.events.is_due(now, urgency) {
             return Some(self.events.due_in(now));
         }
         let stats = self.stats();
-        let messages = self.events.send(now, at_once, &stats);
+        let messages = self.events.send(now, urgency, &stats);
         out.extend(messages.into_iter().map(Out::Server));
         None
     }

@@ -352,9 +352,9 @@ impl<E: Engine> Work for Worker<E> {
         self.device.engine.notify_by(notify);
     }
 
-    fn report(&mut self, out: &mut Vec<Out>) -> Option<Duration> {
+    fn report(&mut self, is_asked: bool, out: &mut Vec<Out>) -> Option<Duration> {
         self.tell_usage(out);
-        self.device.send_events(true, out)
+        self.device.report(is_asked, out)
     }
 
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {

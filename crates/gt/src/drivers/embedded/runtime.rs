@@ -168,7 +168,7 @@ impl Runtime {
 
     /// Returns whether values can be read without a request: no watcher or log needs to see it.
     pub fn can_read(&self) -> bool {
-        self.reads && self.watching.level() != EmitLevel::Events && !self.threads.is_closing()
+        self.reads && self.watching.level() == EmitLevel::Nothing && !self.threads.is_closing()
     }
 
     /// The value of a tensor that is computed, unless another thread is at work.
@@ -345,8 +345,8 @@ impl Runtime {
         }
     }
 
-    /// Flushes the events of cores that no thread is working on.
-    pub fn take_reports(&self) {
+    /// Flushes the events of cores that no thread works on, and reports if a watcher asks.
+    pub fn take_reports(&self, is_asked: bool) {
         if self.watching.level() == EmitLevel::Nothing {
             return;
         }
@@ -354,7 +354,7 @@ impl Runtime {
             // The state alone: messages are left in the inbox, and nothing is computed here.
             worker.core.try_state(|core| {
                 self.tell_core(core);
-                core.work.report(&mut core.out);
+                core.work.report(is_asked, &mut core.out);
                 self.send(index, &mut core.out);
             });
         }
@@ -369,7 +369,7 @@ impl Runtime {
     /// Handles a watcher's message, and returns the answers.
     pub fn serve_watcher(&self, peer: PeerId, message: FromPeer) -> Vec<ToPeer> {
         let _call = self.enter();
-        self.take_reports();
+        self.take_reports(true);
         self.dispatcher.put((peer, message));
         let until = Instant::now() + ANSWER_LIMIT;
         // Another thread may be running the dispatcher.
@@ -401,7 +401,7 @@ impl Runtime {
         self.threads.join();
         self.filing.finish();
         let _call = self.enter();
-        self.take_reports();
+        self.take_reports(true);
         self.dispatch();
         self.workers.iter().for_each(|worker| worker.core.clear());
         let now = self.started.elapsed();

@@ -148,7 +148,7 @@ fn drive(runtime: &Runtime, index: usize) {
         // After a short sleep, flush the session's buffer, too.
         if index == 0 && sleeps > 0 {
             runtime.client.flush();
-            runtime.take_reports();
+            runtime.take_reports(false);
         }
         let worked = runtime.dispatch() | runtime.step(index);
         state.gate.open();

@@ -205,7 +205,7 @@ impl WorkerProcess {
     fn serve(&mut self, ask: &mut dyn FnMut() -> WorkerAsk) -> Result<(), NetError> {
         let mut asked = Instant::now();
         let mut is_busy = false;
-        // How long a report waits for the next one.
+        // How long an idle worker waits until a report is due.
         let mut waits = None;
         loop {
             if asked.elapsed() >= SLICE || !is_busy {
@@ -217,7 +217,8 @@ impl WorkerProcess {
             // Messages are handled between any two turns: pieces may end a lane's wait.
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
             let is_short = self.files.is_busy() || is_awaited || self.neighbours.has_failed();
-            let wait = if is_short { FILE_SLICE } else { waits.unwrap_or(IDLE_SLICE) };
+            let idle = waits.unwrap_or(IDLE_SLICE).min(IDLE_SLICE);
+            let wait = if is_short { FILE_SLICE } else { idle };
             match self.core.held_for() {
                 None if is_busy => self.receive_all(Duration::ZERO, None)?,
                 held => {
@@ -229,9 +230,7 @@ impl WorkerProcess {
             self.end_jobs()?;
             self.keep_state()?;
             is_busy = self.work()?;
-            if !is_busy {
-                waits = self.report()?;
-            }
+            waits = if is_busy { None } else { self.report()? };
             self.blocks.tidy();
             for undelivered in self.neighbours.undelivered() {
                 self.send(&undelivered)?;
@@ -277,12 +276,13 @@ impl WorkerProcess {
         Ok(worked)
     }
 
-    /// Flushes the worker's events, as it is idle. Returns how long a report waits for the next.
+    /// Flushes the worker's events, as it is idle. Returns how long to wait until a report is due, in
+    /// whole milliseconds, as sockets wait.
     fn report(&mut self) -> Result<Option<Duration>, NetError> {
         let mut out = Vec::new();
-        let waits = self.core.report(&mut out);
+        let due_in = self.core.report(false, &mut out);
         self.send_all(&mut out)?;
-        Ok(waits)
+        Ok(due_in.map(|due_in| Duration::from_millis(due_in.as_millis() as u64 + 1)))
     }
 
     /// Sends the core's messages. Pieces between its own slots stay local.
