@@ -191,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=72)
     parser.add_argument("--sessions", type=int, default=50)
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--write", type=Path, help="the page to write")
     args = parser.parse_args()

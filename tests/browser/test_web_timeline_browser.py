@@ -17,6 +17,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 SHOWN = "document.querySelector('.legend li') !== null"
 SUMMARY = ".timeline + .summary"
+SEEN = f"document.querySelector({SUMMARY!r}).textContent"
 ROWS = "document.querySelectorAll('.table button').length"
 
 
@@ -59,30 +60,30 @@ def test_a_recording_is_made_looked_at_and_downloaded(new_tab, shown):
     tab.page.keyboard.press(".")
     chosen = tab.text(".span-details")
     assert "(worker)" in chosen and "takes" in chosen, chosen
-    before = tab.text(".timeline + .summary")
+    before = tab.text(SUMMARY)
     tab.page.keyboard.press("Enter")
-    tab.wait_until(f"document.querySelector('.timeline + .summary').textContent !== {before!r}")
+    tab.wait_until(f"{SEEN} !== {before!r}")
     tab.shot("timeline-zoomed")
     tab.page.keyboard.press(".")
     assert tab.text(".span-details") != chosen
     tab.page.keyboard.press("0")
-    tab.wait_until("/All of it/.test(document.querySelector('.timeline + .summary').textContent)")
+    tab.wait_until(f"/All of it/.test({SEEN})")
 
     # By the wheel and by dragging.
     box = tab.page.locator(".lanes canvas").bounding_box()
     middle = (box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.8)
     tab.page.mouse.move(*middle)
     tab.page.mouse.wheel(0, -2000)
-    tab.wait_until("/^In sight/.test(document.querySelector('.timeline + .summary').textContent)")
-    before = tab.text(".timeline + .summary")
+    tab.wait_until(f"/^In sight/.test({SEEN})")
+    before = tab.text(SUMMARY)
     tab.page.mouse.down()
     tab.page.mouse.move(middle[0] - 200, middle[1], steps=4)
     tab.page.mouse.up()
-    tab.wait_until(f"document.querySelector('.timeline + .summary').textContent !== {before!r}")
+    tab.wait_until(f"{SEEN} !== {before!r}")
 
     # The longest span in sight, by the table.
     tab.page.click("text=Show all")
-    tab.wait_until("/All of it/.test(document.querySelector('.timeline + .summary').textContent)")
+    tab.wait_until(f"/All of it/.test({SEEN})")
     row = tab.page.locator(".table tr", has=tab.page.locator("button")).first
     name = row.locator("td").first.inner_text()
     row.locator("button").click()
@@ -160,7 +161,7 @@ def test_two_fingers_zoom_and_one_pans(new_tab, shown):
     for step in range(1, 6):
         touch("touchMove", 150 - 20 * step, 200 + 20 * step)
     touch("touchEnd")
-    tab.wait_until(f"/^In sight/.test(document.querySelector({SUMMARY!r}).textContent)")
+    tab.wait_until(f"/^In sight/.test({SEEN})")
     width, first = in_sight()
     assert 150 < width < 300, "what was 50 pixels wide is 250"
     before = tab.text(SUMMARY)
@@ -168,7 +169,7 @@ def test_two_fingers_zoom_and_one_pans(new_tab, shown):
     for step in range(1, 6):
         touch("touchMove", 100 + 20 * step)
     touch("touchEnd")
-    tab.wait_until(f"document.querySelector({SUMMARY!r}).textContent !== {before!r}")
+    tab.wait_until(f"{SEEN} !== {before!r}")
     assert in_sight()[0] == width
     assert first - width / 2 < in_sight()[1] < first, "a third of the screen is panned"
     assert tab.complaints == []

@@ -26,8 +26,8 @@ impl Delivery<'_> {
     /// when all lanes have completed theirs.
     pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64, of: Option<u64>) {
         let Delivery { now, session, workers, shares, observability, outbox } = self;
-        let (number, incarnation, is_on) =
-            (session.identity.number, session.identity.incarnation, observability.is_on());
+        let (number, incarnation, takes_events) =
+            (session.identity.number, session.identity.incarnation, observability.takes_events());
         let slots = &session.planning.catalogue.slots;
         // Slots beyond those that plans use count as well: they may hold tensors.
         if slots.all().count() > 1 {
@@ -51,7 +51,7 @@ impl Delivery<'_> {
                 let of = (number, &session.identity.entitlement);
                 shares.set_active(now, worker.id, of, true);
             }
-            if is_on {
+            if takes_events {
                 observability.dispatched(now, (worker.id, worker.name.as_str()), number, &commands);
             }
             let lane = LaneId { incarnation, slot };

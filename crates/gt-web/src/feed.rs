@@ -22,7 +22,7 @@ use crate::recordings::recorder::EventRecorder;
 const EVERY: Duration = Duration::from_millis(500);
 const SELDOM: Duration = Duration::from_secs(2);
 /// The time between two answers is at least this multiple of what one takes. Sending and encrypting
-/// them takes about as much again, so that all of it takes about a hundredth of a core.
+/// them takes about as much again, so that all of it takes less than a hundredth of a core.
 const TIMES: u32 = 250;
 /// How long it is asked after the last reader has gone: one who comes back continues, and rates
 /// need two answers.

@@ -23,6 +23,8 @@ const EVERY: Duration = Duration::from_millis(20);
 /// most. It is doubled with each report after the first.
 const FIRST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVAL: Duration = Duration::from_millis(500);
+/// This many events are sent at once.
+const MANY: usize = 1 << 10;
 
 /// What a report interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,13 +36,9 @@ pub(crate) enum Urgency {
     /// A watcher asks for the status.
     Asked,
 }
-/// This many events are sent at once.
-const MANY: usize = 1 << 10;
 
 /// The events of one worker.
 pub(crate) struct Emitter {
-    /// Whether it measures events, for reports at least.
-    pub is_on: bool,
     level: EmitLevel,
     /// How far the clock of the events is ahead of the engine's, in nanoseconds.
     ahead: i64,
@@ -90,7 +88,6 @@ struct OpenEvent {
 impl Emitter {
     pub fn new() -> Emitter {
         Emitter {
-            is_on: false,
             level: EmitLevel::Nothing,
             ahead: 0,
             open: None,
@@ -107,17 +104,22 @@ impl Emitter {
         }
     }
 
+    /// Whether it measures events, for reports at least.
+    pub fn is_on(&self) -> bool {
+        self.level != EmitLevel::Nothing
+    }
+
     /// Sets what is emitted. The clock of events shows `there` when the engine's shows `here`.
     pub fn observe(&mut self, level: EmitLevel, here: Duration, there: Duration) {
         self.ahead = there.as_nanos() as i64 - here.as_nanos() as i64;
-        let is_on = level != EmitLevel::Nothing;
-        if is_on && !self.is_on {
+        let was_on = self.is_on();
+        self.level = level;
+        if self.is_on() && !was_on {
             (self.is_new, self.since, self.sent) = (true, there, None);
             self.busy = Default::default();
             self.interval = FIRST_INTERVAL;
         }
-        (self.is_on, self.level) = (is_on, level);
-        if !is_on {
+        if !self.is_on() {
             self.open = None;
         }
         if level != EmitLevel::Events {

@@ -274,7 +274,7 @@ impl Dispatcher {
             session.planning.catalogue.slots.parameters(),
             session.planning.catalogue.slots.count(),
         );
-        let begin = self.observability.is_on().then(|| self.observability.time(now));
+        let begin = self.observability.takes_events().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
         let is_inspected = session.inspected.is_some() && !is_replayed;
         let session = match is_inspected {

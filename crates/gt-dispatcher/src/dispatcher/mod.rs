@@ -351,7 +351,7 @@ impl Dispatcher {
         };
         let waited = now.saturating_sub(request.since);
         self.observability.cluster_events.counters.value_waits.add(waited);
-        if self.observability.is_on() {
+        if self.observability.takes_events() {
             self.observability.emit_answer(now, peer, &request, &result, &self.peers);
         }
         if let Ok(Content::Shared { block, .. }) = &result {

@@ -78,9 +78,14 @@ impl Observability {
         self.watchers.want_events()
     }
 
+    /// Returns whether there is a log, or a watcher that has polled for events.
+    pub fn takes_events(&self) -> bool {
+        self.log.is_some() || self.wants_events()
+    }
+
     /// Returns what clients and workers are to emit.
     fn level(&self) -> EmitLevel {
-        if self.log.is_some() || self.wants_events() {
+        if self.takes_events() {
             EmitLevel::Events
         } else if self.is_on() {
             EmitLevel::Reports

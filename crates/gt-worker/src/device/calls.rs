@@ -95,7 +95,7 @@ impl<E: Engine> Device<E> {
     /// complete then.
     pub fn resume_call(&mut self, lane: &mut Lane<E::Tensor>) -> Option<CallEnd> {
         let mut call = lane.call.take()?;
-        if self.events.is_on
+        if self.events.is_on()
             && let Some((kind, subject)) = call.event
         {
             self.events.resume(kind, subject, self.engine.now(), &self.stats);

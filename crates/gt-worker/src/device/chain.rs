@@ -160,7 +160,7 @@ impl<E: Engine> Device<E> {
                 Err(failure) => Err((**failure).clone()),
             };
             for &slot in &hop.to {
-                if self.events.is_on
+                if self.events.is_on()
                     && let Ok(Content::Data(data)) = &result
                 {
                     let meta = Meta::new(data.dtype, data.shape);

@@ -32,7 +32,7 @@ impl<E: Engine> Device<E> {
         (id, tensor, meta, line): (TensorId, E::Tensor, Meta, SourceId),
         sources: impl Iterator<Item = TensorId>,
     ) {
-        if self.events.is_on {
+        if self.events.is_on() {
             self.events.makes(&meta);
         }
         match self.engine.shared_buffer(&tensor) {

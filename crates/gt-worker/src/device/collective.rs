@@ -151,7 +151,7 @@ impl<E: Engine> Device<E> {
             let failure = self.exchange_failure(&exchange, "it was not ready".into());
             return (exchange, Err(failure));
         };
-        if self.events.is_on {
+        if self.events.is_on() {
             self.emit_join(&exchange, input);
         }
         let gets = gets(&exchange, &engine_collective, rank, call);

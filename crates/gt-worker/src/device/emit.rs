@@ -121,7 +121,7 @@ impl<E: Engine> Device<E> {
 
     /// Sends the events and a report if that is due. Returns how long it takes until it is.
     pub fn send_events(&mut self, urgency: Urgency, out: &mut Vec<Out>) -> Option<Duration> {
-        if !self.events.is_on {
+        if !self.events.is_on() {
             return None;
         }
         let now = self.engine.now();

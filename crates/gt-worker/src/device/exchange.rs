@@ -39,7 +39,7 @@ impl<E: Engine> Device<E> {
         let input = self.exchange_input(lane, exchange);
         let (transfer, from) = (exchange.transfer, lane.id.slot);
         for (slot, block) in &exchange.parts.sends {
-            if self.events.is_on {
+            if self.events.is_on() {
                 let meta = exchange.input.and_then(|input| lane.store.meta(input));
                 self.emit_send(exchange, *slot, block, meta);
             }

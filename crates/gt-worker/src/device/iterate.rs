@@ -61,7 +61,7 @@ impl<E: Engine> Device<E> {
             return PartRun::Compiling;
         }
         lane.warmth.rise(ready.plan);
-        if self.events.is_on {
+        if self.events.is_on() {
             let kept = part.kept.iter().map(|(name, ..)| name);
             let first = kept.chain(&part.needs).next();
             let first = first.map_or(TensorId(0), |name| bound.tensor(*name));
@@ -228,7 +228,7 @@ impl<E: Engine> Device<E> {
     pub fn run_plainly(&mut self, lane: &mut Lane<E::Tensor>, commands: &[WorkerCommand]) {
         let pausable_from = self.pausable_from.take();
         for (index, command) in commands.iter().enumerate() {
-            if self.events.is_on {
+            if self.events.is_on() {
                 self.emit_command(command);
             }
             match command {

@@ -26,7 +26,7 @@ pub(crate) enum PartRun {
 impl<E: Engine> Device<E> {
     /// The program of a plan: see [`crate::programs::ProgramCache::prepare`].
     pub fn prepare(&mut self, plan: Plan) -> Option<(u64, u64)> {
-        if !self.events.is_on {
+        if !self.events.is_on() {
             return self.programs.prepare(&mut self.engine, plan);
         }
         let (begin, steps) = (self.engine.now(), plan.trace.steps.len());
@@ -101,7 +101,7 @@ impl<E: Engine> Device<E> {
             }
         }
         drop(inputs);
-        if self.events.is_on {
+        if self.events.is_on() {
             self.events.spans(operations, self.programs.mix(program));
         }
         for given in given.iter().filter(|given| given.dies) {

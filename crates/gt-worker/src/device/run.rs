@@ -105,7 +105,7 @@ impl<E: Engine> Device<E> {
                 }
             }
         }
-        if self.events.is_on {
+        if self.events.is_on() {
             metas.iter().filter_map(Operand::tensor).for_each(|meta| self.events.reads(meta));
         }
         if self.pausable_from.is_some() {

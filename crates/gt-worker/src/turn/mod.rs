@@ -192,7 +192,7 @@ impl<E: Engine> Turn<'_, E> {
         // A batch emits its own event.
         let is_begun =
             self.lane.keeping.is_some() || is_batch && matches!(command, WorkerCommand::Run(_));
-        if self.device.events.is_on && !is_begun {
+        if self.device.events.is_on() && !is_begun {
             self.device.emit_command(command);
         }
         match command {
@@ -219,7 +219,7 @@ impl<E: Engine> Turn<'_, E> {
             WorkerCommand::Create(create) => self.create(create),
             WorkerCommand::Fetch { request, tensor, .. } => {
                 let result = self.device.fetch(self.lane, *tensor);
-                if self.device.events.is_on {
+                if self.device.events.is_on() {
                     self.device.events.fetches(&result);
                 }
                 let value = WorkerToServer::Value { request: *request, result };

@@ -115,7 +115,7 @@ impl<E: Engine> Worker<E> {
         if self.ended.has(piece.to.incarnation) {
             return;
         }
-        if self.device.events.is_on {
+        if self.device.events.is_on() {
             self.device.emit_piece(&piece);
         }
         let id = piece.to;

@@ -240,7 +240,7 @@ impl<E: Engine> Worker<E> {
     /// Ends the open event, if events are on.
     fn pause(&mut self, out: &mut Vec<Out>) {
         self.spill_excess_snapshots(out);
-        if self.device.events.is_on {
+        if self.device.events.is_on() {
             self.device.pause(self.computing.is_none(), out);
         }
         if !self.device.held.discarded.is_empty() {

@@ -116,7 +116,7 @@ impl<E: Engine> Worker<E> {
             }
         }
         self.computing = None;
-        if self.device.events.is_on {
+        if self.device.events.is_on() {
             self.device.end_event();
         }
         true
